@@ -1,0 +1,1 @@
+"""Geometry without learning: neighbours, farthest points, patches, frames, planes, meshes."""

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pointmend.geometry.neighbours import neighbour_table
+from pointmend.geometry.planes import (
+    NEAREST,
+    SCALES,
+    WALK_STRIDE,
+    WALKS,
+    fit_planes,
+    neighbourhood_moments,
+    symmetric_eigenvalues,
+    symmetric_eigenvector,
+)
+
+
+def cloud(count: int = 300, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    points = torch.rand(count, 3, generator=generator, dtype=torch.float64)
+    points[:, 2] = 0.1 * points[:, 0] + 0.01 * torch.randn(
+        count, generator=generator, dtype=torch.float64
+    )
+    return points
+
+
+def test_moments_agree_with_averaging_by_hand() -> None:
+    x = cloud(120)
+    table = neighbour_table(x, 120, 48)
+    moments = neighbourhood_moments(x, table)
+    assert moments.shape == (120, SCALES, 9)
+
+    def monomials(p: Tensor) -> Tensor:
+        outer = p[:, :, None] * p[:, None, :]
+        return torch.cat([p, outer[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]], dim=1)
+
+    naive = [monomials(x)[table[:, :k]].mean(dim=1) for k in NEAREST]
+    for walks in WALKS:
+        current = naive[-1]
+        for _ in range(walks):
+            current = current[table[:, ::WALK_STRIDE]].mean(dim=1)
+        naive.append(current)
+    assert torch.allclose(moments, torch.stack(naive, dim=1), atol=1e-14)
+
+
+@pytest.mark.parametrize("squash", [(1e-3, 1e-2, 2e-2), (1.0, 1.0, 1.0), (1e-2, 1.0, 3.0)])
+def test_closed_form_eigen_decomposition_agrees_with_lapack(
+    squash: tuple[float, float, float],
+) -> None:
+    generator = torch.Generator().manual_seed(3)
+    root = torch.randn(500, 3, 3, dtype=torch.float64, generator=generator)
+    root = root * torch.tensor(squash, dtype=torch.float64)
+    matrix = root.transpose(1, 2) @ root
+    values, vectors = torch.linalg.eigh(matrix)
+    found = symmetric_eigenvalues(matrix)
+    # The arc cosine near one keeps half the digits; planes need three.
+    assert ((found - values).abs() <= 1e-7 * values[:, 2:]).all()
+    least = symmetric_eigenvector(matrix, found[:, 0])
+    assert torch.allclose((least * vectors[:, :, 0]).sum(1).abs(), torch.ones(500).double())
+
+
+def test_degenerate_matrices_still_give_unit_vectors() -> None:
+    matrix = torch.stack([torch.zeros(3, 3), torch.eye(3), torch.diag(torch.tensor([1.0, 0, 0]))])
+    values = symmetric_eigenvalues(matrix.double())
+    vector = symmetric_eigenvector(matrix.double(), values[:, 0])
+    assert torch.allclose(vector.norm(dim=1), torch.ones(3).double())
+    assert torch.allclose(values[2], torch.tensor([0.0, 0, 1.0]).double(), atol=1e-7)
+
+
+def test_planes_of_a_plane_are_that_plane() -> None:
+    x = cloud(400)
+    x[:, 2] = 0.1 * x[:, 0]
+    planes, frames = fit_planes(x, neighbour_table(x, 400, 48))
+    normal = torch.tensor([-0.1, 0.0, 1.0]) / np.sqrt(1.01)
+    assert torch.allclose((planes.normal @ normal).abs(), torch.ones(400, SCALES), atol=1e-5)
+    assert planes.height.abs().max() < 1e-6
+    assert torch.allclose(
+        frames @ frames.transpose(1, 2), torch.eye(3).expand(400, 3, 3), atol=1e-5
+    )
+    assert torch.allclose(torch.linalg.det(frames), torch.ones(400), atol=1e-5)
+
+
+def test_planes_and_frames_turn_with_the_cloud() -> None:
+    x = cloud(300)
+    turn = torch.linalg.qr(
+        torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    ).Q
+    turn = turn * torch.linalg.det(turn)
+    table = neighbour_table(x, 300, 48)
+    planes, frames = fit_planes(x, table)
+    turned_planes, turned_frames = fit_planes(x @ turn.T + 3.0, table)
+    assert torch.allclose(turned_planes.height, planes.height, atol=1e-6)
+    assert torch.allclose(turned_planes.spread, planes.spread, atol=1e-6)
+    assert torch.allclose(turned_frames, frames @ turn.T.float(), atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 20])
+def test_few_and_coinciding_points_stay_finite(count: int) -> None:
+    for x in (torch.zeros(count, 3), torch.rand(count, 3)):
+        planes, frames = fit_planes(x, neighbour_table(x, count, 48))
+        assert planes.normal.isfinite().all()
+        assert frames.isfinite().all()
