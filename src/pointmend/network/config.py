@@ -1,0 +1,93 @@
+"""One typed configuration for the network; every ablation of Table 3 is a value in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
+
+from pointmend.errors import InputError
+
+Fusion = Literal["learned", "initial", "current", "mean"]
+GradientWeights = Literal["softmax", "constant"]
+Frame = Literal["centred", "patch", "point"]
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """
+    The network's sizes and choices.
+
+    Attributes
+    ----------
+    frame : "centred" as the paper (positions relative to the patch's centre); "patch": the patch
+        turned so that its normal points up; "point": every point sees its surroundings in axes
+        of its own, so that the result turns with the cloud exactly.
+    planes : feed planes fitted at several scales to E, and let them vote in G.
+    channels : width of the features E and F.
+    layers : dynamic edge convolutions of E.
+    graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
+    graph_candidates : spatial neighbours they are chosen among; 0 takes the whole patch (DGCNN,
+        the paper). A limit makes the network local, so that a cloud needs no patches.
+    offset_neighbours, offset_channels : the first, spatial layer of E, with a limit.
+    fusion : F as in the paper ("learned"), or Table 3's F_T ("initial"), F_t ("current") and
+        F_{t+T} ("mean").
+    gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
+    gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
+    hidden, blocks : width and residual blocks of G.
+    """
+
+    frame: Frame = "centred"
+    planes: bool = False
+    channels: int = 64
+    layers: int = 4
+    graph_neighbours: int = 16
+    graph_candidates: int = 0
+    offset_neighbours: int = 32
+    offset_channels: int = 24
+    fusion: Fusion = "learned"
+    gradient_neighbours: int = 32
+    gradient_weights: GradientWeights = "softmax"
+    hidden: int = 64
+    blocks: int = 4
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            value, allowed = getattr(self, field.name), get_args(hints[field.name])
+            if allowed and value not in allowed:
+                raise InputError(f"network.{field.name} is {value!r}; choose one of {allowed}")
+            if hints[field.name] is int and (type(value) is not int or value < 0):
+                raise InputError(f"network.{field.name} is {value!r}; a whole number is needed")
+
+    @property
+    def neighbours(self) -> int:
+        """Spatial neighbours that have to be found for every point."""
+        planes = 48 if self.planes or self.frame == "point" else 0
+        offsets = self.offset_neighbours if self.graph_candidates else 0
+        first_graph = self.graph_neighbours + 1
+        return max(planes, offsets, first_graph, self.graph_candidates, self.gradient_neighbours)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a point's score depends on its surroundings alone, so that patches can grow."""
+        return self.graph_candidates > 0 and self.frame == "point"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> NetworkConfig:
+        """Build from plain values; an unknown key is an error, not a silent default."""
+        unknown = sorted(set(values) - {field.name for field in fields(cls)})
+        if unknown:
+            raise InputError(f"unknown network setting: {', '.join(unknown)}")
+        return cls(**values)
+
+
+# The network as the paper describes it, at a width two cores can train.
+PAPER = NetworkConfig()
+
+# The network of the shipped weights: see training/LOG.md for what decided each value.
+DEFAULT = replace(PAPER, frame="point", planes=True, layers=3, graph_candidates=48)

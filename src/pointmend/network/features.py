@@ -1,0 +1,123 @@
+"""E: the features of every point, by dynamic graph convolutions (Section 4.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pointmend.geometry.local import LocalGeometry
+from pointmend.geometry.planes import SCALES, Planes
+
+from .config import NetworkConfig
+from .edges import EdgeConvolution, feature_graph
+
+# Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
+OFFSET_GAIN = 20.0
+HEIGHT_GAIN = 30.0
+PLANE_INPUTS = 15 * SCALES
+
+
+def turned(vectors: Tensor, frames: Tensor | None) -> Tensor:
+    """Vectors (M, k, 3) in the axes (M, 3, 3) of their points; as they are without frames."""
+    return vectors if frames is None else torch.bmm(vectors, frames.transpose(1, 2))
+
+
+class FeatureExtraction(nn.Module):
+    """
+    E(x), (M, channels): what the surroundings of each point look like.
+
+    The stack is DGCNN's: every layer searches its neighbours anew by feature similarity. The
+    first layer sees positions (the paper), or, for a local network, the offsets to the spatial
+    neighbours; planes add what moving least squares would know.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.channels
+        if config.graph_candidates:
+            self.offsets = OffsetConvolution(config.offset_channels, width)
+        else:
+            self.positions = EdgeConvolution(3, width)
+        if config.planes:
+            self.planes = nn.Sequential(
+                nn.Linear(PLANE_INPUTS, width), nn.ReLU(), nn.Linear(width, width)
+            )
+        self.convolutions = nn.ModuleList(
+            ResidualEdgeConvolution(width) for _ in range(config.layers)
+        )
+        self.output = nn.Linear(width * (config.layers + 1), width)
+
+    def forward(self, cloud: LocalGeometry) -> Tensor:
+        """Features (M, channels) of all points of the cloud."""
+        config = self.config
+        if config.graph_candidates:
+            x = self.offsets(cloud, cloud.neighbours[:, : config.offset_neighbours])
+            candidates = cloud.neighbours[:, : config.graph_candidates]
+        else:
+            graph = cloud.neighbours[:, 1 : config.graph_neighbours + 1]
+            x = self.positions(OFFSET_GAIN / 4 * cloud.positions, graph)
+            candidates = None
+        if cloud.planes is not None and config.planes:
+            x = x + self.planes(plane_inputs(cloud.planes, cloud.frames))
+        stack = [x]
+        for convolution in self.convolutions:
+            graph = feature_graph(x, config.graph_neighbours, cloud.patch_points, candidates)
+            x = convolution(x, graph)
+            stack.append(x)
+        features: Tensor = self.output(torch.cat(stack, dim=1))
+        return features
+
+
+class OffsetConvolution(nn.Module):
+    """First layer of a local E: a two-layer edge MLP on offsets, then maximum and mean."""
+
+    def __init__(self, hidden: int, outputs: int) -> None:
+        super().__init__()
+        self.edge = nn.Sequential(
+            nn.Linear(3, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.output = nn.Linear(2 * hidden, outputs)
+
+    def forward(self, cloud: LocalGeometry, neighbours: Tensor) -> Tensor:
+        """From the offsets to (M, k) neighbours to (M, outputs)."""
+        offsets = cloud.positions[neighbours] - cloud.positions.unsqueeze(1)
+        edges = self.edge(OFFSET_GAIN * turned(offsets, cloud.frames))
+        result: Tensor = self.output(torch.cat([edges.amax(dim=1), edges.mean(dim=1)], dim=1))
+        return result
+
+
+class ResidualEdgeConvolution(nn.Module):
+    """x + W relu(edge convolution of the normalised x): (M, C) -> (M, C)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.convolution = EdgeConvolution(width, width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x: Tensor, graph: Tensor) -> Tensor:
+        """Pass (M, C) features over a graph of (M, k) rows."""
+        result: Tensor = x + self.output(torch.relu(self.convolution(self.norm(x), graph)))
+        return result
+
+
+def plane_inputs(planes: Planes, frames: Tensor | None) -> Tensor:
+    """
+    The planes as numbers of order one, in the points' own axes: (M, 15 S).
+
+    Per scale: offset to the centre (3), height (1), height in standard deviations (1), the
+    entries of n n^T (6; a normal has no sign), spreads (3), flatness (1).
+    """
+    normal = turned(planes.normal, frames)
+    n0, n1, n2 = normal.unbind(-1)
+    smallest, total = planes.spread[..., 0], planes.spread.norm(dim=-1)
+    columns = [
+        *(OFFSET_GAIN * turned(planes.offset, frames)).unbind(-1),
+        HEIGHT_GAIN * planes.height,
+        planes.height / (smallest + 1e-3),
+        *(n0 * n0, n0 * n1, n0 * n2, n1 * n1, n1 * n2, n2 * n2),
+        *(HEIGHT_GAIN * planes.spread).unbind(-1),
+        3.0 * smallest / (total + 1e-6),
+    ]
+    return torch.cat(columns, dim=1)

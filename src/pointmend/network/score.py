@@ -1,0 +1,93 @@
+"""The score network: E, F, G and xi put together (Eq. 13)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from pointmend.geometry.local import LocalGeometry, local_geometry
+
+from .config import NetworkConfig
+from .features import FeatureExtraction, turned
+from .fusion import FeatureFusion
+from .gradient import GradientPrediction
+
+
+class ScoreNetwork(nn.Module):
+    """
+    s(x^t | x^T): for every point asked for, the way to the surface (Eq. 13).
+
+    Split in two calls, because the noisy input's features are needed at every step but made once:
+    `features` is E, `scores` is F, G and xi.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.extraction = FeatureExtraction(config)
+        self.fusion = FeatureFusion(config)
+        self.gradient = GradientPrediction(config)
+
+    def look(self, positions: Tensor, patch_points: int) -> LocalGeometry:
+        """The geometry this network wants to see of (M, 3) positions in patches."""
+        return local_geometry(
+            positions,
+            patch_points,
+            self.config.neighbours,
+            planes=self.config.planes,
+            frames=self.config.frame == "point",
+        )
+
+    def features(self, cloud: LocalGeometry) -> Tensor:
+        """E(x): (M, channels)."""
+        result: Tensor = self.extraction(cloud)
+        return result
+
+    def scores(
+        self,
+        cloud: LocalGeometry,
+        current: Tensor,
+        initial: Tensor,
+        start: Tensor,
+        time: Tensor,
+        at: Tensor | None = None,
+    ) -> Tensor:
+        """
+        Scores s(x^t | x^T) of some points; nothing is fused for points no one asks about.
+
+        Parameters
+        ----------
+        cloud : the current cloud x^t of M points.
+        current : (M, channels) E(x^t).
+        initial : (M, channels) E(x^T).
+        start : (M, 3) x^T.
+        time : (M,) t / tau of each point's patch.
+        at : (Q,) rows asked for; all when None.
+
+        Returns
+        -------
+        (Q, 3)
+        """
+        if at is None:
+            at = torch.arange(len(cloud.positions), device=cloud.positions.device)
+            rows = at
+        else:
+            k = self.config.gradient_neighbours
+            rows = torch.unique(cloud.neighbours[at, :k])
+        if self.config.frame == "point":
+            # Absolute positions have no meaning in axes of one's own; the way come so far has.
+            moved = (cloud.positions[rows] - start[rows]).unsqueeze(1)
+            frames = None if cloud.frames is None else cloud.frames[rows]
+            place = turned(moved, frames).squeeze(1)
+        else:
+            place = cloud.positions[rows]
+        fused = self.fusion(place, time[rows], current[rows], initial[rows])
+        result: Tensor = self.gradient(cloud, fused, rows, at)
+        return result
+
+    def forward(self, positions: Tensor, patch_points: int) -> Tensor:
+        """Scores (M, 3) of noisy patches (M, 3) at their own time: s(x^T | x^T)."""
+        cloud = self.look(positions, patch_points)
+        features = self.features(cloud)
+        time = torch.ones(len(positions), device=positions.device)
+        return self.scores(cloud, features, features, cloud.positions, time)

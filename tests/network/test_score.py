@@ -1,0 +1,190 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pointmend.errors import InputError
+from pointmend.geometry.local import LocalGeometry
+from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
+from pointmend.network.fusion import FeatureFusion
+from pointmend.network.gradient import GradientPrediction
+from pointmend.network.score import ScoreNetwork
+
+SMALL: dict[str, Any] = {"channels": 16, "hidden": 16, "layers": 2, "blocks": 2}
+VARIANTS = {
+    "paper": replace(PAPER, **SMALL),
+    "default": replace(DEFAULT, **SMALL),
+    "patch frame": replace(DEFAULT, frame="patch", **SMALL),
+    "F_T": replace(PAPER, fusion="initial", **SMALL),
+    "F_t": replace(PAPER, fusion="current", **SMALL),
+    "F_t+T": replace(PAPER, fusion="mean", **SMALL),
+    "w/o GF": replace(PAPER, gradient_neighbours=1, **SMALL),
+    "GF(const)": replace(PAPER, gradient_weights="constant", **SMALL),
+}
+
+
+def noisy_sheet(count: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    x = 0.4 * torch.rand(count, 3, generator=generator) - 0.2
+    x[:, 2] = 0.5 * x[:, 0] ** 2 + 0.01 * torch.randn(count, generator=generator)
+    return x
+
+
+def awake(config: NetworkConfig, seed: int = 0) -> ScoreNetwork:
+    """A network whose layers that start at zero have been woken up, so that tests see them."""
+    torch.manual_seed(seed)
+    network = ScoreNetwork(config).eval()
+    with torch.no_grad():
+        for parameter in network.gradient.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return network
+
+
+@pytest.fixture(params=VARIANTS, scope="module")
+def network(request: pytest.FixtureRequest) -> ScoreNetwork:
+    return awake(VARIANTS[request.param])
+
+
+def test_scores_have_one_row_per_point_and_are_finite(network: ScoreNetwork) -> None:
+    for count in (1, 3, 30, 200):
+        scores = network(noisy_sheet(count), count)
+        assert scores.shape == (count, 3)
+        assert scores.isfinite().all()
+
+
+def test_scores_of_some_points_are_those_of_all_points(network: ScoreNetwork) -> None:
+    x = noisy_sheet(150)
+    cloud = network.look(x, 150)
+    features = network.features(cloud)
+    time = torch.full((150,), 0.4)
+    with torch.no_grad():
+        whole = network.scores(cloud, features, features, x, time)
+        some = network.scores(cloud, features, features, x, time, torch.tensor([3, 140, 77]))
+    assert torch.allclose(some, whole[[3, 140, 77]], atol=1e-6)
+
+
+def test_patches_do_not_see_each_other(network: ScoreNetwork) -> None:
+    first, second = noisy_sheet(120, 1), noisy_sheet(120, 2)
+    with torch.no_grad():
+        together = network(torch.cat([first, second]), 120)
+        alone = torch.cat([network(first, 120), network(second, 120)])
+    assert torch.allclose(together, alone, atol=1e-6)
+
+
+def test_scores_follow_a_permutation(network: ScoreNetwork) -> None:
+    x = noisy_sheet(160)
+    order = torch.randperm(160, generator=torch.Generator().manual_seed(7))
+    with torch.no_grad():
+        assert torch.allclose(network(x[order], 160), network(x, 160)[order], atol=1e-5)
+
+
+def test_learning_and_inference_compute_the_same(network: ScoreNetwork) -> None:
+    x = noisy_sheet(300)
+    learning = network(x, 300)
+    with torch.no_grad():
+        assert torch.allclose(network(x, 300), learning, atol=1e-6)
+
+
+def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) -> None:
+    x = noisy_sheet(100)
+    cloud = network.look(x, 100)
+    moved = network.look(x + 0.01, 100)
+    time = torch.full((100,), 0.5)
+    scores = network.scores(moved, network.features(moved), network.features(cloud), x, time)
+    names = [name for name, _ in network.named_parameters()]
+    loss = (scores * torch.randn_like(scores)).sum()
+    gradients = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True)
+    silent = [n for n, g in zip(names, gradients) if g is None or not g.any()]
+    # With k = 1 a point is its own neighbour: there is no offset to learn from.
+    alone = network.config.gradient_neighbours == 1
+    assert silent == (["gradient.offset.weight"] if alone else [])
+
+
+def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
+    network = awake(VARIANTS["default"])
+    x = noisy_sheet(200)
+    generator = torch.Generator().manual_seed(3)
+    turn = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
+    turn = turn * torch.linalg.det(turn)
+    with torch.no_grad():
+        straight, turned = network(x, 200), network(x @ turn.T + 0.3, 200)
+    assert (turned - straight @ turn.T).norm(dim=1).median() < 1e-5
+
+
+def test_time_and_the_noisy_input_change_the_learned_fusion_only() -> None:
+    for name, config in VARIANTS.items():
+        fusion = FeatureFusion(config)
+        place, current, initial = torch.randn(9, 3), torch.randn(9, 16), torch.randn(9, 16)
+        early, late = torch.ones(9), torch.full((9,), 0.2)
+        with torch.no_grad():
+            same = torch.equal(
+                fusion(place, early, current, initial), fusion(place, late, current, initial)
+            )
+        assert same == (name in ("F_T", "F_t", "F_t+T"))
+    assert torch.equal(FeatureFusion(VARIANTS["F_T"])(place, early, current, initial), initial)
+    assert torch.equal(FeatureFusion(VARIANTS["F_t"])(place, early, current, initial), current)
+    mean = FeatureFusion(VARIANTS["F_t+T"])(place, early, current, initial)
+    assert torch.allclose(mean, (current + initial) / 2)
+
+
+def test_xi_is_a_softmax_weighted_sum() -> None:
+    gradients, weights = torch.randn(4, 5, 3), torch.randn(4, 5)
+    xi = GradientPrediction(VARIANTS["paper"]).fuse(gradients, weights)
+    naive = sum(
+        gradients[:, i] * (weights[:, i].exp() / weights.exp().sum(1))[:, None] for i in range(5)
+    )
+    assert isinstance(naive, Tensor)
+    assert torch.allclose(xi, naive, atol=1e-6)
+    constant = GradientPrediction(VARIANTS["GF(const)"]).fuse(gradients, weights)
+    assert torch.allclose(constant, gradients.mean(dim=1))
+
+
+def test_a_new_network_with_planes_averages_its_neighbours_planes() -> None:
+    torch.manual_seed(0)
+    x = noisy_sheet(300)
+    x[:, 2] = 0.0
+    x[150, 2] = 0.02
+    scores = ScoreNetwork(VARIANTS["default"])(x, 300).detach()
+    assert scores[150, 2] < -0.01
+    assert scores[150, :2].abs().max() < 0.01
+
+
+@pytest.mark.parametrize(
+    "values", [{"fusion": "sum"}, {"width": 3}, {"channels": -1}, {"frame": "global"}]
+)
+def test_unknown_settings_are_errors(values: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        NetworkConfig.from_dict(values)
+
+
+def test_the_configuration_survives_plain_values() -> None:
+    for config in (PAPER, DEFAULT):
+        assert NetworkConfig.from_dict(config.to_dict()) == config
+
+
+def test_the_network_compiles_to_one_graph() -> None:
+    network = awake(VARIANTS["paper"])
+    x = noisy_sheet(64)
+    cloud = network.look(x, 64)
+    exported = torch.export.export(
+        _Scores(network), (cloud.positions, cloud.neighbours, torch.ones(64)), strict=False
+    )
+    with torch.no_grad():
+        expected = network(x, 64)
+        found = exported.module()(cloud.positions, cloud.neighbours, torch.ones(64))
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+class _Scores(torch.nn.Module):
+    """The network as a function of tensors alone, as a compiler wants it."""
+
+    def __init__(self, network: ScoreNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, positions: Tensor, neighbours: Tensor, time: Tensor) -> Tensor:
+        cloud = LocalGeometry(positions, neighbours, len(positions))
+        features = self.network.features(cloud)
+        return self.network.scores(cloud, features, features, positions, time)
