@@ -1,0 +1,165 @@
+"""Algorithm 2: adaptive and iterative denoising of a cloud in the network's frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pointmend.diffusion.arrangement import (
+    Arrangement,
+    arrange,
+    arrange_unaligned,
+    primary_sigma,
+    rms_sigma,
+)
+from pointmend.diffusion.steps import Step, decaying_steps, one_step, reverse_steps
+from pointmend.geometry.patches import Patches, cover_by_patches
+from pointmend.network.score import ScoreNetwork
+
+from .calibration import Calibration, trimmed_rms
+from .options import SamplerOptions
+from .scorer import PatchScorer
+
+Float64 = NDArray[np.float64]
+
+# What a patch holds: the paper's 1000 points; a local network does not care where a patch ends,
+# so that large ones waste less on overlap.
+PAPER_PATCH_POINTS = 1000
+LOCAL_PATCH_POINTS = 20_000
+LOCAL_OVERLAP = 2.5
+
+
+@dataclass(frozen=True)
+class Progress:
+    """
+    Where a run stands, handed to the caller's function; raising there cancels the run.
+
+    Attributes
+    ----------
+    done, total : network calls.
+    step, steps : steps taken, of how many (0 while the noise is being estimated).
+    positions : (N, 3) the cloud after a finished step, in input units; None in between.
+    """
+
+    done: int
+    total: int
+    step: int
+    steps: int
+    positions: Float64 | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What Algorithm 2 found: positions (N, 3), sigma, and the steps it took."""
+
+    positions: Float64
+    sigma: float
+    times: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """
+    Algorithm 2 with its inputs bound: a network, its calibration and the sampler's options.
+
+    All lengths are in the network's frame.
+    """
+
+    network: ScoreNetwork
+    calibration: Calibration | None
+    options: SamplerOptions
+    device: torch.device
+
+    def construct_patches(self, x: Float64) -> Patches:
+        """Line 1: overlapping patches by farthest-point sampling."""
+        size, overlap = self.options.patch_points, self.options.overlap
+        if size == 0 and self.network.config.is_local:
+            size, overlap = LOCAL_PATCH_POINTS, min(overlap, LOCAL_OVERLAP)
+        return cover_by_patches(x, size or PAPER_PATCH_POINTS, overlap)
+
+    def estimate_sigma(self, scores: Float64, spacing: float) -> float:
+        """Line 2: the noise level from the scores (N, 3) of the noisy cloud (Eq. 15)."""
+        if self.options.estimator == "variance":
+            return primary_sigma(scores)
+        if self.options.estimator == "rms" or self.calibration is None:
+            return rms_sigma(scores)
+        return self.calibration.sigma(trimmed_rms(scores), spacing)
+
+    def arrange_steps(
+        self, sigma: float, steps: int, eta: float
+    ) -> tuple[list[Step], tuple[float, ...]]:
+        """Line 3: the steps, and the times (or noise levels) to report (Eq. 16)."""
+        if self.options.plan == "one-step":
+            return one_step(), (1.0, 0.0)
+        if self.options.plan == "decaying":
+            fixed = decaying_steps(steps)
+            return fixed, (*(step.time for step in fixed), 0.0)
+        arrangement: Arrangement = (
+            arrange(sigma, steps)
+            if self.options.plan == "aligned"
+            else arrange_unaligned(sigma, steps)
+        )
+        plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
+        return plan, tuple(float(t) for t in arrangement.times)
+
+    def first_scores(self, x: Float64) -> tuple[Float64, Patches]:
+        """The scores (N, 3) of a noisy cloud (N, 3), as the noise estimate needs them."""
+        patches = self.construct_patches(x)
+        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0), patches
+
+    def run(
+        self,
+        x: Float64,
+        *,
+        spacing: float,
+        steps: int,
+        eta: float,
+        sigma: float | None,
+        rng: np.random.Generator,
+        report: Report,
+    ) -> Outcome:
+        """
+        Denoise a cloud (Algorithm 2).
+
+        Parameters
+        ----------
+        x : (N, 3) noisy positions, N >= 1.
+        spacing : typical distance between neighbours.
+        steps : L.
+        eta : fresh noise of the sampler (Eq. 6).
+        sigma : the noise level, when it is known; estimated when None.
+        """
+        patches = self.construct_patches(x)
+        independent = self.options.mode == "independent"
+        cover = patches.apart() if independent else patches
+        current = x[patches.members].reshape(-1, 3) if independent else x.copy()
+
+        calls, step_now, steps_planned = 0, 0, steps
+
+        def count(done: int) -> None:
+            total = len(cover.members) * max(steps_planned, 1)
+            report(Progress(calls * len(cover.members) + done, total, step_now, steps_planned))
+
+        scorer = PatchScorer(self.network, cover, self.device, self.options.batch, count)
+        scores = scorer(current, 1.0)
+        calls = 1
+        level = self.estimate_sigma(scores, spacing) if sigma is None else sigma
+        plan, times = self.arrange_steps(level, steps, eta)
+        steps_planned = len(plan)
+        for number, step in enumerate(plan):
+            if number > 0:
+                scores = scorer(current, step.time)
+                calls += 1
+            current = step.advance(current, scores, rng)
+            step_now = number + 1
+            whole = patches.stitch(current) if independent else current
+            done = calls * len(cover.members)
+            report(Progress(done, len(plan) * len(cover.members), step_now, steps_planned, whole))
+        return Outcome(patches.stitch(current) if independent else current, level, times)

@@ -1,0 +1,48 @@
+"""The sampler's choices as one typed configuration; Table 3 and 4's variants are values in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, get_args, get_type_hints
+
+from pointmend.errors import InputError
+
+Mode = Literal["synchronised", "independent"]
+Estimator = Literal["calibrated", "variance", "rms"]
+Plan = Literal["aligned", "unaligned", "one-step", "decaying"]
+
+
+@dataclass(frozen=True)
+class SamplerOptions:
+    """
+    How Algorithm 2 is run.
+
+    Attributes
+    ----------
+    mode : "independent" patches iterate on their own and are stitched at the end (the paper);
+        "synchronised" patches advance together, exchange positions after each step and compute
+        scores only for the points they own.
+    estimator : sigma by Eq. 15 to the letter ("variance"), the RMS of the scores ("rms"), or the
+        RMS corrected by what it reads at known noise ("calibrated").
+    plan : Eq. 16 on the training schedule ("aligned"), the appendix's variant ("unaligned"), or
+        Table 3's OneStep and FixedSched ("decaying").
+    patch_points : points of a patch; 0 takes the model's own choice.
+    overlap : patches a point lies in on average.
+    batch : patches given to the network at once.
+    """
+
+    mode: Mode = "synchronised"
+    estimator: Estimator = "calibrated"
+    plan: Plan = "aligned"
+    patch_points: int = 0
+    overlap: float = 6.0
+    batch: int = 4
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            value, allowed = getattr(self, field.name), get_args(hints[field.name])
+            if allowed and value not in allowed:
+                raise InputError(f"{field.name} is {value!r}; choose one of {', '.join(allowed)}")
+        if self.overlap < 1.0 or self.batch < 1 or self.patch_points < 0:
+            raise InputError("overlap and batch must be at least 1, patch_points at least 0")

@@ -1,0 +1,101 @@
+"""Asking the network for the scores of a cloud, patch by patch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pointmend.diffusion.schedule import TRAINING_SCHEDULE
+from pointmend.geometry.frames import patch_rotation
+from pointmend.geometry.patches import Patches
+from pointmend.network.score import ScoreNetwork
+
+Float64 = NDArray[np.float64]
+
+# Farther from the surface than five times the largest noise trained on, a point is an outlier:
+# the network knows nothing about it, and it stays where it is.
+LONGEST_SCORE = 5.0 * float(TRAINING_SCHEDULE.sigma_bar[-1])
+
+
+class PatchScorer:
+    """
+    Scores of a cloud's points, each from the patch that owns it.
+
+    The first call sees the noisy input: its features E(x^tau) are made once and kept for all
+    later steps (Alg. 2, line 6).
+
+    Parameters
+    ----------
+    network : in evaluation mode, on `device`.
+    patches : the cover of the cloud.
+    batch : patches given to the network at once.
+    after_patch : called with the number of patches done, after each batch.
+    """
+
+    def __init__(
+        self,
+        network: ScoreNetwork,
+        patches: Patches,
+        device: torch.device,
+        batch: int,
+        after_patch: Callable[[int], None] = lambda done: None,
+    ) -> None:
+        self.network = network
+        self.patches = patches
+        self.device = device
+        self.batch = batch
+        self.after_patch = after_patch
+        self._initial: list[tuple[Tensor, Tensor]] = []
+        self._turns: list[Float64] = []
+
+    @torch.inference_mode()
+    def __call__(self, x: Float64, time: float) -> Float64:
+        """
+        Scores s(x | x^tau) of all points (Alg. 2, lines 9-11).
+
+        Parameters
+        ----------
+        x : (N, 3) current positions; those of the first call are x^tau.
+        time : t / tau.
+
+        Returns
+        -------
+        (N, 3)
+        """
+        scores = np.empty_like(x)
+        first_call = not self._initial
+        for number, first in enumerate(range(0, len(self.patches.members), self.batch)):
+            rows = slice(first, first + self.batch)
+            if first_call:
+                self._turns.append(self._upright(x, rows))
+            turns, members = self._turns[number], self.patches.members[rows]
+            local = (x[members] - self.patches.centres[rows, None]) @ turns.transpose(0, 2, 1)
+            positions = torch.from_numpy(local.reshape(-1, 3)).float().to(self.device)
+            cloud = self.network.look(positions, self.patches.size)
+            current = self.network.features(cloud)
+            if first_call:
+                self._initial.append((current, positions))
+            initial, start = self._initial[number]
+            owned = self.patches.owned[rows]
+            at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
+            times = torch.full((len(positions),), time, device=self.device)
+            asked = torch.from_numpy(at).to(self.device)
+            answer = self.network.scores(cloud, current, initial, start, times, asked)
+            turned = np.repeat(turns, [len(place) for place in owned], axis=0)
+            back = np.einsum("qi,qij->qj", answer.double().cpu().numpy(), turned)
+            scores[members.reshape(-1)[at]] = back
+            self.after_patch(first + len(members))
+        scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
+        return scores
+
+    def _upright(self, x: Float64, rows: slice) -> Float64:
+        """The rotation of each patch: (batch, 3, 3), the identity unless the network wants one."""
+        members = self.patches.members[rows]
+        if self.network.config.frame != "patch":
+            return np.tile(np.eye(3), (len(members), 1, 1))
+        centred = x[members] - self.patches.centres[rows, None]
+        return np.stack([patch_rotation(patch) for patch in centred])

@@ -1,0 +1,1 @@
+"""Evaluation: noise patterns, metrics, benchmark tables, baselines, ablations and figures."""

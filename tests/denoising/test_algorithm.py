@@ -1,0 +1,140 @@
+"""Algorithm 2 with scores we know, so that its bookkeeping is checked apart from the network."""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from pointmend.denoising import algorithm
+from pointmend.denoising.algorithm import Outcome, Progress, Sampler
+from pointmend.denoising.calibration import Calibration
+from pointmend.denoising.options import Mode, SamplerOptions
+from pointmend.diffusion.schedule import TRAINING_SCHEDULE
+from pointmend.errors import InputError
+from pointmend.geometry.patches import Patches
+from pointmend.network.config import PAPER
+from pointmend.network.score import ScoreNetwork
+
+Float64 = NDArray[np.float64]
+
+
+class TrueScorer:
+    """Stands where PatchScorer stands and knows the plane z = 0."""
+
+    calls: list[float] = []  # noqa: RUF012
+
+    def __init__(self, network: Any, patches: Patches, *rest: Any) -> None:
+        self.patches, self.rest = patches, rest
+        TrueScorer.calls = []
+
+    def __call__(self, x: Float64, time: float) -> Float64:
+        assert len(x) == len(self.patches.owner)
+        TrueScorer.calls.append(time)
+        if len(self.rest) == 3:
+            self.rest[2](len(self.patches.members))
+        return np.asarray(x * np.array([0.0, 0.0, -1.0]))
+
+
+@pytest.fixture
+def noisy() -> Float64:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (2500, 3))
+    x[:, 2] = 0.01 * rng.standard_normal(2500)
+    return x
+
+
+@pytest.fixture(autouse=True)
+def _true_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(algorithm, "PatchScorer", TrueScorer)
+
+
+def sampler(**options: Any) -> Sampler:
+    calibration = Calibration((1.0,), (2.0,))
+    network = ScoreNetwork(PAPER)
+    return Sampler(network, calibration, SamplerOptions(**options), torch.device("cpu"))
+
+
+def run(what: Sampler, x: Float64, reports: list[Progress] | None = None, **more: Any) -> Outcome:
+    settings: dict[str, Any] = {"spacing": 0.02, "steps": 5, "eta": 0.0, "sigma": None}
+    reports = [] if reports is None else reports
+    return what.run(x, **(settings | more), rng=np.random.default_rng(0), report=reports.append)
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "independent"])
+@pytest.mark.parametrize("plan", ["aligned", "unaligned", "one-step"])
+def test_true_scores_lead_onto_the_surface(noisy: Float64, mode: Mode, plan: str) -> None:
+    outcome = run(sampler(mode=mode, plan=plan), noisy)
+    assert np.abs(outcome.positions[:, 2]).max() < 1e-12
+    assert np.array_equal(outcome.positions[:, :2], noisy[:, :2])
+
+
+def test_the_three_estimators(noisy: Float64) -> None:
+    heights = np.abs(noisy[:, 2])
+    rms = np.sqrt(np.mean(heights**2))
+    assert run(sampler(estimator="variance"), noisy).sigma == pytest.approx(heights.std())
+    assert run(sampler(estimator="rms"), noisy).sigma == pytest.approx(rms)
+    assert run(sampler(estimator="calibrated"), noisy).sigma == pytest.approx(2 * rms, rel=0.1)
+    assert run(sampler(), noisy, sigma=0.005).sigma == 0.005
+
+
+def test_the_times_are_those_of_algorithm_2(noisy: Float64) -> None:
+    outcome = run(sampler(), noisy, sigma=float(TRAINING_SCHEDULE.sigma_bar[500]))
+    assert list(outcome.times) == [500, 400, 300, 200, 100, 0]
+    assert TrueScorer.calls == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_a_far_outlier_does_not_decide_the_noise_level(noisy: Float64) -> None:
+    quiet = run(sampler(), noisy).sigma
+    loud = run(sampler(), np.vstack([noisy, [[0.0, 0.0, 1e6]]])).sigma
+    assert loud == pytest.approx(quiet, rel=0.05)
+
+
+def test_no_noise_means_no_step(noisy: Float64) -> None:
+    outcome = run(sampler(), noisy, sigma=0.0)
+    assert np.array_equal(outcome.positions, noisy)
+    assert outcome.times == (0,)
+
+
+def test_fresh_noise_is_seeded_and_gone_at_the_end(noisy: Float64) -> None:
+    first, second = (run(sampler(), noisy, eta=1.0) for _ in range(2))
+    assert np.array_equal(first.positions, second.positions)
+    assert np.abs(first.positions[:, 2]).max() < 1e-12
+    assert not np.array_equal(first.positions[:, :2], noisy[:, :2])
+
+
+def test_the_fixed_schedule_leaves_what_its_factors_leave(noisy: Float64) -> None:
+    outcome = run(sampler(plan="decaying"), noisy, steps=30)
+    left = np.prod([1 - 0.2 * 0.95**i for i in range(30)])
+    assert np.allclose(outcome.positions[:, 2], left * noisy[:, 2])
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "independent"])
+def test_progress_runs_from_nothing_to_all_and_shows_the_cloud(noisy: Float64, mode: Mode) -> None:
+    reports: list[Progress] = []
+    outcome = run(sampler(mode=mode), noisy, reports)
+    done = [r.done / r.total for r in reports]
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    shown = [r.positions for r in reports if r.positions is not None]
+    assert len(shown) == 5
+    assert all(len(cloud) == len(noisy) for cloud in shown)
+    assert np.array_equal(shown[-1], outcome.positions)
+
+
+def test_an_exception_in_the_progress_function_cancels(noisy: Float64) -> None:
+    def cancel(state: Progress) -> None:
+        raise KeyboardInterrupt
+
+    rng = np.random.default_rng(0)
+    what = sampler()
+    with pytest.raises(KeyboardInterrupt):
+        what.run(noisy, spacing=0.02, steps=5, eta=0.0, sigma=None, rng=rng, report=cancel)
+
+
+def test_unknown_options_are_errors() -> None:
+    with pytest.raises(InputError, match="mode"):
+        SamplerOptions(mode=cast(Mode, "both"))
+    with pytest.raises(InputError):
+        SamplerOptions(overlap=0.5)
