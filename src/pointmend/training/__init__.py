@@ -1,0 +1,1 @@
+"""Training: shapes to patches (Alg. 1), the trainer, its checkpoints and its validation."""

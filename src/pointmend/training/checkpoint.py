@@ -1,0 +1,85 @@
+"""Checkpoints of a run: one safetensors file with its state in the header, written atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from pointmend.errors import InputError
+
+from .config import TrainingConfig
+
+
+@dataclass
+class RunState:
+    """
+    What a run knows about itself besides its tensors.
+
+    Attributes
+    ----------
+    config : the settings, as plain values.
+    step, patches : steps taken and patches seen by all processes.
+    cpu_seconds : process time of all processes, over all sittings.
+    norm : the optimiser's running gradient norm.
+    data : hash of the training shapes.
+    revision : git revision of the code that last wrote it.
+    validation : one entry per validation, oldest first.
+    """
+
+    config: dict[str, Any]
+    step: int = 0
+    patches: int = 0
+    cpu_seconds: float = 0.0
+    norm: float = 0.0
+    data: str = ""
+    revision: str = ""
+    validation: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def training_config(self) -> TrainingConfig:
+        """The settings, typed."""
+        return TrainingConfig.from_dict(self.config)
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: RunState) -> None:
+    """
+    Write a checkpoint so that a crash at any moment leaves the old one or the new one.
+
+    Beside the target, synced, then renamed. A readable copy of the state goes to a .json file,
+    which nothing reads back.
+    """
+    content = save(tensors, metadata={"state": json.dumps(asdict(state))})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+    readable = json.dumps(asdict(state), indent=1) + "\n"
+    write_atomically(path.with_suffix(".json"), readable.encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file beside its target, sync it, and rename it into place."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
+    """Read a checkpoint's tensors and state."""
+    if not path.is_file():
+        raise InputError(f"{path}: no checkpoint to resume from")
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            state = RunState(**json.loads((file.metadata() or {})["state"]))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is not a checkpoint of pointmend: {error}") from error
+    return tensors, state

@@ -1,0 +1,229 @@
+"""Folders of meshes and clean clouds, as shapes to train on and shapes to validate on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointmend.cloud.files import known_suffixes, read
+from pointmend.errors import InputError, PointmendError
+from pointmend.geometry.meshes import (
+    MESH_SUFFIXES,
+    Mesh,
+    face_normals,
+    poisson_disk,
+    read_mesh,
+    sample_surface,
+    unit_sphere,
+)
+from pointmend.geometry.neighbours import nearest
+
+from .shapes import Shape, Surface
+
+Float64 = NDArray[np.float64]
+Warn = Callable[[str], None]
+
+# Resolutions a mesh is sampled at: those of the benchmark's training clouds.
+RESOLUTIONS = (10_000, 30_000, 50_000)
+SURFACE_POINTS = 300_000
+NORMAL_NEIGHBOURS = 16
+ARCHIVE_SUFFIXES = (".tar", ".tar.xz", ".tar.gz")
+
+# Parts of a path that mark what must never be trained on, and what validates.
+HELD_BACK = {"test", "noisy", "real", "peers"}
+VALIDATION = {"val", "validation"}
+
+# Shapes of the benchmark's extra meshes that validate: thin, flat and detailed ones among them.
+VALIDATION_NAMES = {
+    "cgal_pinion",
+    "libigl_fertility",
+    "odedstein_goathead",
+    "odedstein_koala_low_resolution",
+    "odedstein_plane",
+    "odedstein_scorpion",
+    "trimesh_ADIS16480",
+    "trimesh_plate_holes",
+    "abc_00994122_57d9d4755722f9d",
+}
+
+
+@dataclass
+class Source:
+    """
+    What was found about one shape: a mesh, clean clouds, or both, in one frame.
+
+    Attributes
+    ----------
+    name : file name without suffix; files of one name are one shape.
+    mesh : the mesh, when there is one.
+    clouds : (N_i, 3) clean clouds.
+    """
+
+    name: str
+    mesh: Mesh | None = None
+    clouds: list[Float64] = field(default_factory=list)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the geometry itself, so that a cache never outlives a changed file."""
+        content = hashlib.sha256()
+        if self.mesh is not None:
+            content.update(self.mesh.vertices.tobytes())
+            content.update(self.mesh.faces.tobytes())
+        for cloud in self.clouds:
+            content.update(cloud.tobytes())
+        return content.hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Library:
+    """The shapes of a folder: sources to train on, sources to validate on, and their hash."""
+
+    training: list[Source]
+    validation: list[Source]
+
+    @property
+    def digest(self) -> str:
+        """One hash for all training shapes, to be kept in checkpoints."""
+        names = sorted(source.name + source.digest for source in self.training)
+        return hashlib.sha256("".join(names).encode()).hexdigest()[:24]
+
+
+def open_library(folder: Path, warn: Warn) -> Library:
+    """
+    Read every shape below a folder.
+
+    Meshes (OFF, OBJ, PLY, STL), clean clouds (PLY without faces, XYZ, NPY, NPZ) and tar archives
+    of them, nested or not. An NPZ holds one cloud per shape name. Whatever lies in a folder named
+    test, noisy, real or peers (or in an NPZ whose name begins so) is left alone; val or
+    validation validates.
+
+    Parameters
+    ----------
+    warn : called with one line for every file that cannot be used; it is skipped.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    sources: dict[tuple[str, bool], Source] = {}
+    for path, place in _walk(folder):
+        words = set(place.parent.parts)
+        if path.suffix == ".npz":
+            words.add(path.name.split("_")[0])
+        if words & HELD_BACK:
+            continue
+        try:
+            for name, found in _read_shapes(path):
+                validates = bool(words & VALIDATION) or name in VALIDATION_NAMES
+                source = sources.setdefault((name, validates), Source(name))
+                if isinstance(found, Mesh):
+                    source.mesh = found
+                else:
+                    source.clouds.append(found)
+        except PointmendError as error:
+            warn(f"skipped {place}: {error}")
+    ordered = [sources[key] for key in sorted(sources)]
+    library = Library(
+        training=[s for s in ordered if (s.name, False) in sources and s is sources[s.name, False]],
+        validation=[s for s in ordered if sources.get((s.name, True)) is s],
+    )
+    if not library.training:
+        raise InputError(f"{folder}: no mesh or clean cloud to train on was found")
+    return library
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, PurePosixPath]]:
+    """All files below a folder and inside its archives, with their places, in a fixed order."""
+    for path in sorted(folder.rglob("*")):
+        place = PurePosixPath(path.relative_to(folder))
+        if path.is_file() and path.name.endswith(ARCHIVE_SUFFIXES):
+            with tempfile.TemporaryDirectory() as unpacked, tarfile.open(path) as archive:
+                archive.extractall(unpacked, filter="data")
+                for inner, inner_place in _walk(Path(unpacked)):
+                    yield inner, place.parent / inner_place
+        elif path.is_file() and path.suffix.lower() in (*MESH_SUFFIXES, *known_suffixes()):
+            yield path, place
+
+
+def _read_shapes(path: Path) -> Iterable[tuple[str, Mesh | Float64]]:
+    """The named shapes of one file."""
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            shaped = {n: arrays[n] for n in arrays.files if arrays[n].shape[1:] == (3,)}
+        return [(name, _checked(array)) for name, array in shaped.items()]
+    if suffix in MESH_SUFFIXES and not (suffix == ".ply" and _has_no_faces(path)):
+        return [(path.stem, read_mesh(path))]
+    return [(path.stem, _checked(read(path).positions))]
+
+
+def _has_no_faces(path: Path) -> bool:
+    """Whether a PLY is a cloud: its header names no face element."""
+    with path.open("rb") as file:
+        header = file.read(4096).split(b"end_header")[0]
+    return b"element face" not in header or b"element face 0" in header
+
+
+def _checked(cloud: NDArray[np.floating]) -> Float64:
+    """A clean cloud (N, 3) that patches can be cut from."""
+    if len(cloud) < 1000 or not np.isfinite(cloud).all():
+        raise InputError(f"a clean cloud needs 1000 finite points, this one has {len(cloud)}")
+    return np.asarray(cloud, dtype=np.float64)
+
+
+def default_cache() -> Path:
+    """Where sampled meshes are kept between runs."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "pointmend" / "shapes"
+
+
+def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLUTIONS) -> Shape:
+    """
+    Make a source ready for training: unit sphere, clouds of several resolutions, a surface.
+
+    Poisson-disk clouds of a mesh are cached, named by the hash of the mesh.
+    """
+    rng = np.random.default_rng(int(source.digest[:12], 16))
+    if source.mesh is None:
+        return _shape_of_clouds(source)
+    centre, radius = unit_sphere(source.mesh.vertices)
+    mesh = Mesh((source.mesh.vertices - centre) / radius, source.mesh.faces)
+    clouds = [(cloud - centre) / radius for cloud in source.clouds]
+    if not clouds:
+        clouds = [_sampled(source, mesh, count, cache) for count in resolutions]
+    points, faces = sample_surface(mesh, SURFACE_POINTS, rng)
+    return Shape(source.name, clouds, Surface(points, face_normals(mesh)[faces]))
+
+
+def _sampled(source: Source, mesh: Mesh, count: int, cache: Path) -> Float64:
+    """A Poisson-disk cloud (count, 3) of a mesh, from the cache when it has been made before."""
+    file = cache / f"{source.digest}-{count}.npy"
+    if file.is_file():
+        kept: Float64 = np.load(file, allow_pickle=False).astype(np.float64)
+        return kept
+    cloud = poisson_disk(mesh, count, np.random.default_rng(count))
+    cache.mkdir(parents=True, exist_ok=True)
+    # Two processes may sample the same mesh: each writes its own file, the last rename wins.
+    with tempfile.NamedTemporaryFile(dir=cache, suffix=".tmp", delete=False) as temporary:
+        np.save(temporary, cloud.astype(np.float32))
+    Path(temporary.name).replace(file)
+    return cloud
+
+
+def _shape_of_clouds(source: Source) -> Shape:
+    """A shape known by clean clouds alone: its densest one, with local planes, is the surface."""
+    densest = max(source.clouds, key=len)
+    centre, radius = unit_sphere(densest)
+    clouds = [(cloud - centre) / radius for cloud in source.clouds]
+    surface = (densest - centre) / radius
+    around = surface[nearest(surface, surface, NORMAL_NEIGHBOURS)]
+    centred = around - around.mean(axis=1, keepdims=True)
+    _, axes = np.linalg.eigh(np.einsum("nki,nkj->nij", centred, centred))
+    return Shape(source.name, clouds, Surface(surface, axes[:, :, 0]))

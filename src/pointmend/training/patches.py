@@ -1,0 +1,92 @@
+"""Noisy training patches: lines 1-5 of Algorithm 1, and the ground truth to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+from pointmend.diffusion.schedule import TRAINING_SCHEDULE, diffuse
+from pointmend.geometry.frames import patch_rotation
+
+from .config import TrainingConfig
+from .shapes import Shape
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainingPatch:
+    """
+    A clean patch and its noisy version x^t, in the network's frame.
+
+    Attributes
+    ----------
+    shape : where it was cut from.
+    cloud : (N, 3) the clean patch x^0; the mask's points come first.
+    noisy : (N, 3) x^t.
+    t : the time drawn.
+    centre, turn, scale : network frame = scale * turn (x - centre).
+    """
+
+    shape: Shape
+    clean: Float64
+    noisy: Float64
+    t: int
+    centre: Float64
+    turn: Float64
+    scale: float
+
+    def ground_truth(self, x: Float64, config: TrainingConfig) -> Float64:
+        """
+        S(x) of some points of the patch (Eq. 14, or the exact projection).
+
+        Parameters
+        ----------
+        x : (Q, 3) in the network's frame.
+
+        Returns
+        -------
+        (Q, 3)
+        """
+        if config.target == "nearest":
+            return self._way_to_nearest(x)
+        in_shape = x @ self.turn / self.scale + self.centre
+        way, normal = self.shape.surface.way_from(in_shape)
+        result: Float64 = self.scale * way @ self.turn.T
+        if config.tangential > 0.0:
+            normal = normal @ self.turn.T
+            nearest = self._way_to_nearest(x)
+            along = np.einsum("ij,ij->i", nearest, normal)[:, None] * normal
+            result = result + config.tangential * (nearest - along)
+        return result
+
+    def _way_to_nearest(self, x: Float64) -> Float64:
+        """NN(x, x^0) - x (Eq. 14): (Q, 3) -> (Q, 3)."""
+        _, index = cKDTree(self.clean).query(x)
+        way: Float64 = self.clean[index] - x
+        return way
+
+
+def draw_patch(
+    shapes: Sequence[Shape], config: TrainingConfig, rng: np.random.Generator
+) -> TrainingPatch:
+    """Lines 1-5 of Algorithm 1: a random patch, its mask (its first points), and its noise."""
+    shape = shapes[int(rng.integers(len(shapes)))]
+    which = int(rng.integers(len(shape.clouds)))
+    cloud, tree = shape.clouds[which], shape.trees[which]
+    centre = cloud[rng.integers(len(cloud))]
+    _, index = tree.query(centre, k=min(config.patch_points, len(cloud)))
+    scale = float(rng.uniform(*config.scale))
+    turn = Rotation.random(random_state=rng).as_matrix()
+    clean = scale * (cloud[index] - centre) @ turn.T
+    t = int(rng.integers(config.t_min, TRAINING_SCHEDULE.steps + 1))
+    noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
+    if config.network.frame == "patch":
+        upright = patch_rotation(noisy, rng)
+        clean, noisy, turn = clean @ upright.T, noisy @ upright.T, upright @ turn
+    return TrainingPatch(shape, clean, noisy, t, centre, turn, scale)

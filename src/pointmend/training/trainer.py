@@ -1,0 +1,200 @@
+"""The trainer: Algorithm 1 in a loop that can be stopped, killed and resumed at any time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from pointmend.errors import InputError
+from pointmend.network.score import ScoreNetwork
+
+from .algorithm import Batch, batch_losses, prepare_batch
+from .checkpoint import RunState, read_checkpoint, write_checkpoint
+from .config import TrainingConfig
+from .optimiser import Optimiser
+from .shapes import Shape
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step did: for progress bars and event files."""
+
+    step: int
+    loss: float
+    first_error: float
+    second_error: float
+    gradient_norm: float
+    learning_rate: float
+    patches: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """
+    When a sitting ends.
+
+    Attributes
+    ----------
+    steps : steps of this sitting; None for no limit.
+    minutes : wall minutes of this sitting; None for no limit.
+    cooldown : the learning rate falls to zero over `steps`, which must then be given.
+    save_every : minutes between checkpoints.
+    """
+
+    steps: int | None = None
+    minutes: float | None = None
+    cooldown: bool = False
+    save_every: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.cooldown and self.steps is None:
+            raise InputError("a cool-down needs its length: give the number of steps")
+
+
+class Trainer:
+    """
+    One run in a folder: its network, optimiser and state.
+
+    Parameters
+    ----------
+    shapes : what to train on.
+    config : the settings; those of the checkpoint when one is resumed.
+    run : the folder; its checkpoint is continued when there is one and `resume` is set.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[Shape],
+        config: TrainingConfig,
+        run: Path,
+        *,
+        data: str = "",
+        start_from: Path | None = None,
+    ) -> None:
+        self.rank, self.world = _process_place()
+        tensors, state = (None, RunState(config.to_dict()))
+        if start_from is not None:
+            tensors, state = read_checkpoint(start_from)
+            config = state.training_config
+        if config.batch % self.world:
+            raise InputError(f"a batch of {config.batch} cannot be shared by {self.world}")
+        self.shapes, self.config, self.run_folder = shapes, config, run
+        torch.manual_seed(config.seed)
+        self.network = ScoreNetwork(config.network)
+        self.optimiser = Optimiser(self.network, config)
+        self.state = state
+        self.state.data = data
+        self.state.revision = git_revision()
+        if tensors is not None:
+            self.optimiser.restore(tensors, state.step, state.norm)
+        self._stop = False
+
+    def stop(self) -> None:
+        """Ask for a clean stop: the step under way is finished and a checkpoint written."""
+        self._stop = True
+
+    def averaged_network(self) -> ScoreNetwork:
+        """A copy of the network with the averaged weights, for validation and release."""
+        network = ScoreNetwork(self.config.network)
+        network.load_state_dict(self.optimiser.average)
+        return network.eval()
+
+    def save(self) -> None:
+        """Write the checkpoint (the first process does)."""
+        self.state.step, self.state.norm = self.optimiser.step, self.optimiser.norm
+        if self.rank == 0 and self.optimiser.step > 0:
+            write_checkpoint(self.run_folder / CHECKPOINT, self.optimiser.tensors(), self.state)
+
+    def train(
+        self, limits: Limits, after_step: Callable[[StepReport], None] = lambda report: None
+    ) -> None:
+        """Take steps until a limit is reached or a stop is asked for, then save."""
+        began = saved = time.monotonic()
+        cpu_before, cpu_began = self.state.cpu_seconds, time.process_time()
+        first = self.optimiser.step
+        with ThreadPoolExecutor(max_workers=1) as ahead:
+            upcoming = ahead.submit(self._prepare, first)
+            while not self._enough(limits, first, began):
+                batch = upcoming.result()
+                upcoming = ahead.submit(self._prepare, self.optimiser.step + 1)
+                cooled = 0.0
+                if limits.cooldown and limits.steps is not None:
+                    cooled = (self.optimiser.step - first) / limits.steps
+                report = self._step(batch, cooled)
+                self.state.cpu_seconds = cpu_before + self.world * (time.process_time() - cpu_began)
+                after_step(report)
+                if time.monotonic() - saved > 60.0 * limits.save_every:
+                    self.save()
+                    saved = time.monotonic()
+        self.save()
+
+    def _prepare(self, step: int) -> Batch:
+        """The patches of a step that this process takes; the same ones whoever asks."""
+        share = self.config.batch // self.world
+        numbers = range(self.rank * share, (self.rank + 1) * share)
+        generators = [np.random.default_rng([self.config.seed, step, n]) for n in numbers]
+        return prepare_batch(self.shapes, self.network, self.config, generators)
+
+    def _step(self, batch: Batch, cooled: float) -> StepReport:
+        """One update."""
+        losses = batch_losses(self.network, batch, self.config)
+        norm = self.optimiser.update(losses.total, cooled)
+        self.state.patches += self.config.batch
+        return StepReport(
+            step=self.optimiser.step,
+            loss=float(losses.total.detach()),
+            first_error=losses.first_error,
+            second_error=losses.second_error,
+            gradient_norm=norm,
+            learning_rate=self.optimiser.learning_rate(cooled),
+            patches=self.state.patches,
+            cpu_seconds=self.state.cpu_seconds,
+        )
+
+    def _enough(self, limits: Limits, first: int, began: float) -> bool:
+        """Whether this sitting is over; all processes agree on it."""
+        over = self._stop
+        if limits.minutes is not None:
+            over = over or time.monotonic() - began >= 60.0 * limits.minutes
+        if self.world > 1:
+            vote = torch.tensor([float(over)])
+            dist.all_reduce(vote, op=dist.ReduceOp.MAX)
+            over = bool(vote.item())
+        return over or (limits.steps is not None and self.optimiser.step - first >= limits.steps)
+
+
+def _process_place() -> tuple[int, int]:
+    """Rank and number of processes; joins the others when started by torchrun."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return 0, 1
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
+    return dist.get_rank(), world
+
+
+def git_revision() -> str:
+    """The revision of the code, when it runs from a git checkout."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()

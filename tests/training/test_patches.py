@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pointmend.diffusion.schedule import TRAINING_SCHEDULE
+from pointmend.network.config import DEFAULT, PAPER
+from pointmend.training.config import TrainingConfig
+from pointmend.training.patches import draw_patch
+from pointmend.training.shapes import Shape, Surface
+
+Float64 = NDArray[np.float64]
+
+
+def sphere_points(count: int, seed: int) -> Float64:
+    x = np.random.default_rng(seed).standard_normal((count, 3))
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+@pytest.fixture(scope="module")
+def sphere() -> Shape:
+    dense = sphere_points(60_000, 0)
+    return Shape("sphere", [sphere_points(4000, 1), sphere_points(8000, 2)], Surface(dense, dense))
+
+
+def test_the_way_to_the_surface_is_along_its_normal(sphere: Shape) -> None:
+    x = 1.03 * sphere_points(200, 5)
+    way, normal = sphere.surface.way_from(x)
+    assert np.allclose(np.linalg.norm(x + way, axis=1), 1.0, atol=1e-3)
+    assert np.allclose(np.cross(way, normal), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("network", [PAPER, DEFAULT, replace(DEFAULT, frame="patch")])
+def test_a_patch_is_the_nearest_points_of_a_point_with_its_mask_first(
+    sphere: Shape, network: type
+) -> None:
+    config = TrainingConfig(network=network, patch_points=300, mask_points=40)  # type: ignore[arg-type]
+    patch = draw_patch([sphere], config, np.random.default_rng(3))
+    assert patch.clean.shape == patch.noisy.shape == (300, 3)
+    reach = np.linalg.norm(patch.clean, axis=1)
+    assert reach[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.all(np.diff(reach) >= -1e-12)
+    # Back in the shape's frame it lies on the sphere, so turn, scale and centre belong together.
+    back = patch.clean @ patch.turn / patch.scale + patch.centre
+    assert np.allclose(np.linalg.norm(back, axis=1), 1.0, atol=1e-9)
+    noise = (patch.noisy - patch.clean).std()
+    assert noise == pytest.approx(TRAINING_SCHEDULE.sigma_bar[patch.t], rel=0.15)
+
+
+def test_the_papers_target_is_the_nearest_clean_point(sphere: Shape) -> None:
+    config = TrainingConfig(patch_points=200)
+    patch = draw_patch([sphere], config, np.random.default_rng(4))
+    gaps = np.linalg.norm(patch.noisy[:, None] - patch.clean, axis=2)
+    expected = patch.clean[gaps.argmin(axis=1)] - patch.noisy
+    assert np.allclose(patch.ground_truth(patch.noisy, config), expected)
+
+
+def test_the_projection_leads_onto_the_surface_and_along_the_normal(sphere: Shape) -> None:
+    config = TrainingConfig(network=DEFAULT, patch_points=200, target="projection")
+    patch = draw_patch([sphere], config, np.random.default_rng(5))
+    way = patch.ground_truth(patch.noisy, config)
+    landed = (patch.noisy + way) @ patch.turn / patch.scale + patch.centre
+    assert np.allclose(np.linalg.norm(landed, axis=1), 1.0, atol=2e-3)
+
+
+def test_the_tangential_part_is_the_nearest_points(sphere: Shape) -> None:
+    bare = TrainingConfig(network=DEFAULT, patch_points=200, target="projection")
+    patch = draw_patch([sphere], bare, np.random.default_rng(6))
+    x = patch.noisy[:50]
+    normal_way = patch.ground_truth(x, bare)
+    mixed = patch.ground_truth(x, replace(bare, tangential=1.0))
+    nearest = patch.ground_truth(x, replace(bare, target="nearest"))
+    shift = mixed - normal_way
+    unit = normal_way / np.linalg.norm(normal_way, axis=1, keepdims=True)
+    along = np.sum(nearest * unit, axis=1, keepdims=True) * unit
+    assert np.allclose(shift, nearest - along, atol=1e-9)
+    half = patch.ground_truth(x, replace(bare, tangential=0.5))
+    assert np.allclose(half - normal_way, 0.5 * shift)
+
+
+def test_times_cover_their_range(sphere: Shape) -> None:
+    config = TrainingConfig(patch_points=50, t_min=900)
+    rng = np.random.default_rng(7)
+    times = {draw_patch([sphere], config, rng).t for _ in range(300)}
+    assert min(times) >= 900
+    assert max(times) <= 1000
+    assert len(times) > 60

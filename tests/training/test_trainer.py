@@ -1,0 +1,241 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pointmend.errors import InputError
+from pointmend.geometry.meshes import face_normals, sample_surface
+from pointmend.geometry.procedural import torus
+from pointmend.network.config import DEFAULT
+from pointmend.training import trainer as trainer_module
+from pointmend.training.algorithm import Losses, batch_losses
+from pointmend.training.checkpoint import read_checkpoint, write_checkpoint
+from pointmend.training.config import CONFIGURATIONS, TrainingConfig
+from pointmend.training.shapes import Shape, Surface
+from pointmend.training.trainer import CHECKPOINT, Limits, StepReport, Trainer
+
+CONFIG = TrainingConfig(
+    network=replace(DEFAULT, channels=8, hidden=8, layers=1, blocks=1, graph_candidates=20),
+    target="projection",
+    batch=2,
+    patch_points=80,
+    mask_points=20,
+    warmup=5,
+)
+
+
+def make_shapes() -> list[Shape]:
+    mesh = torus()
+    points, faces = sample_surface(mesh, 10_000, np.random.default_rng(0))
+    return [Shape("torus", [points[:2000]], Surface(points, face_normals(mesh)[faces]))]
+
+
+@pytest.fixture(scope="module")
+def shapes() -> list[Shape]:
+    return make_shapes()
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return read_checkpoint(run / CHECKPOINT)[0]
+
+
+def test_resuming_is_bit_exact(shapes: list[Shape], tmp_path: Path) -> None:
+    Trainer(shapes, CONFIG, tmp_path / "straight").train(Limits(steps=20))
+    Trainer(shapes, CONFIG, tmp_path / "halves").train(Limits(steps=10))
+    resumed = Trainer(
+        shapes, CONFIG, tmp_path / "halves", start_from=tmp_path / "halves" / CHECKPOINT
+    )
+    assert resumed.optimiser.step == 10
+    resumed.train(Limits(steps=10))
+    straight, halves = weights(tmp_path / "straight"), weights(tmp_path / "halves")
+    assert straight.keys() == halves.keys()
+    assert all(torch.equal(straight[name], halves[name]) for name in straight)
+
+
+def test_training_learns(shapes: list[Shape], tmp_path: Path) -> None:
+    errors: list[float] = []
+
+    def note(report: StepReport) -> None:
+        errors.append(report.loss)
+
+    Trainer(shapes, replace(CONFIG, t_min=500), tmp_path).train(Limits(steps=150), note)
+    assert np.mean(errors[-40:]) < 0.8 * np.mean(errors[:40])
+
+
+def test_the_state_is_told_in_the_checkpoint(shapes: list[Shape], tmp_path: Path) -> None:
+    Trainer(shapes, CONFIG, tmp_path, data="abc").train(Limits(steps=3))
+    _, state = read_checkpoint(tmp_path / CHECKPOINT)
+    assert (state.step, state.patches, state.data) == (3, 6, "abc")
+    assert state.training_config == CONFIG
+    assert state.cpu_seconds > 0
+    readable = json.loads((tmp_path / CHECKPOINT).with_suffix(".json").read_text())
+    assert readable["step"] == 3
+
+
+def test_a_loss_spike_is_survived(
+    shapes: list[Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(shapes, CONFIG, tmp_path)
+    trainer.train(Limits(steps=5))
+    before = {n: p.detach().clone() for n, p in trainer.network.named_parameters()}
+    honest = batch_losses
+
+    def spoilt(factor: float) -> Any:
+        def losses(*arguments: Any) -> Losses:
+            found = honest(*arguments)
+            return replace(found, total=found.total * factor)
+
+        return losses
+
+    monkeypatch.setattr(trainer_module, "batch_losses", spoilt(np.nan))
+    trainer.train(Limits(steps=1))
+    assert trainer.optimiser.skipped == 1
+    assert all(torch.equal(before[n], p) for n, p in trainer.network.named_parameters())
+    norm = trainer.optimiser.norm
+    monkeypatch.setattr(trainer_module, "batch_losses", spoilt(1e6))
+    trainer.train(Limits(steps=1))
+    assert trainer.optimiser.norm < 2 * norm
+    assert all(p.isfinite().all() for p in trainer.network.parameters())
+
+
+def test_the_cool_down_ends_at_zero(shapes: list[Shape], tmp_path: Path) -> None:
+    trainer = Trainer(shapes, CONFIG, tmp_path)
+    trainer.train(Limits(steps=6))
+    rates: list[float] = []
+    trainer.train(Limits(steps=4, cooldown=True), lambda r: rates.append(r.learning_rate))
+    assert rates == pytest.approx([CONFIG.learning_rate * share for share in (1, 0.75, 0.5, 0.25)])
+    with pytest.raises(InputError, match="cool-down"):
+        Limits(cooldown=True)
+
+
+def test_the_averaged_weights_follow_the_weights(shapes: list[Shape], tmp_path: Path) -> None:
+    trainer = Trainer(shapes, replace(CONFIG, ema=0.0), tmp_path)
+    trainer.train(Limits(steps=4))
+    averaged = trainer.averaged_network()
+    for (_, ours), (_, theirs) in zip(
+        averaged.named_parameters(), trainer.network.named_parameters()
+    ):
+        assert torch.equal(ours, theirs)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {here!r})
+import torch
+torch.set_num_threads(1)
+from test_trainer import CONFIG, make_shapes
+from pointmend.training.trainer import Limits, Trainer
+import signal
+trainer = Trainer(make_shapes(), CONFIG, Path({run!r}))
+signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
+print("ready", flush=True)
+trainer.train(Limits({limits}))
+"""
+
+
+def start(run: Path, limits: str, **environment: str) -> "subprocess.Popen[str]":
+    script = SCRIPT.format(here=str(Path(__file__).parent), run=str(run), limits=limits)
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+    )
+
+
+def wait_for(path: Path, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} was never written"
+        time.sleep(0.05)
+
+
+def test_kill_9_while_saving_never_costs_a_checkpoint(tmp_path: Path) -> None:
+    for _ in range(3):
+        process = start(tmp_path, "steps=100000, save_every=0.0")
+        wait_for(tmp_path / CHECKPOINT)
+        time.sleep(0.4)
+        process.kill()
+        process.communicate()
+        tensors, state = read_checkpoint(tmp_path / CHECKPOINT)
+        assert state.step > 0
+        assert all(tensor.isfinite().all() for tensor in tensors.values())
+
+
+def test_sigterm_stops_cleanly_with_a_checkpoint(tmp_path: Path) -> None:
+    process = start(tmp_path, "steps=100000, save_every=60.0")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1.5)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert read_checkpoint(tmp_path / CHECKPOINT)[1].step > 0
+
+
+def test_two_processes_learn_what_one_learns(shapes: list[Shape], tmp_path: Path) -> None:
+    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29712"}
+    run = tmp_path / "two"
+    pair = [start(run, "steps=4", RANK=str(rank), **together) for rank in range(2)]
+    for process in pair:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    Trainer(shapes, CONFIG, tmp_path / "one").train(Limits(steps=4))
+    one, two = weights(tmp_path / "one"), weights(run)
+    assert one.keys() == two.keys()
+    for name in one:
+        # Adam divides by the gradient's size, so weights whose gradient is only rounding may
+        # differ; the gradients themselves, summed up in its first moment, may not.
+        if name.startswith("adam.exp_avg."):
+            assert torch.allclose(one[name], two[name], rtol=1e-3, atol=1e-4), name
+
+
+def test_broken_checkpoints_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no checkpoint"):
+        read_checkpoint(tmp_path / "absent")
+    broken = tmp_path / "broken.safetensors"
+    broken.write_bytes(b"\x07" * 40)
+    with pytest.raises(InputError, match="not a checkpoint"):
+        read_checkpoint(broken)
+
+
+def test_a_failed_write_leaves_the_old_checkpoint(
+    shapes: list[Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(shapes, CONFIG, tmp_path)
+    trainer.train(Limits(steps=1))
+    old = (tmp_path / CHECKPOINT).read_bytes()
+
+    def full_disk(descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        write_checkpoint(tmp_path / CHECKPOINT, trainer.optimiser.tensors(), trainer.state)
+    assert (tmp_path / CHECKPOINT).read_bytes() == old
+
+
+def test_configurations_survive_plain_values_and_refuse_unknown_keys() -> None:
+    for config in CONFIGURATIONS.values():
+        assert TrainingConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    with pytest.raises(InputError, match="momentum"):
+        TrainingConfig.from_dict({"momentum": 0.9})
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(
+    shapes: list[Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "_process_place", lambda: (0, 3))
+    with pytest.raises(InputError, match="cannot be shared"):
+        Trainer(shapes, CONFIG, tmp_path)
