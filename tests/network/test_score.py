@@ -16,6 +16,7 @@ SMALL: dict[str, Any] = {"channels": 16, "hidden": 16, "layers": 2, "blocks": 2}
 VARIANTS = {
     "paper": replace(PAPER, **SMALL),
     "default": replace(DEFAULT, **SMALL),
+    "one-sided G": replace(DEFAULT, mutual=False, **SMALL),
     "patch frame": replace(DEFAULT, frame="patch", **SMALL),
     "F_T": replace(PAPER, fusion="initial", **SMALL),
     "F_t": replace(PAPER, fusion="current", **SMALL),
@@ -152,7 +153,8 @@ def test_a_new_network_with_planes_averages_its_neighbours_planes() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"fusion": "sum"}, {"width": 3}, {"channels": -1}, {"frame": "global"}]
+    "values",
+    [{"fusion": "sum"}, {"width": 3}, {"channels": -1}, {"frame": "global"}, {"mutual": True}],
 )
 def test_unknown_settings_are_errors(values: dict[str, Any]) -> None:
     with pytest.raises(InputError):

@@ -34,6 +34,9 @@ class NetworkConfig:
         F_{t+T} ("mean").
     gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
     gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
+    mutual : G sees both ends of a pair: also the feature of v itself, what v's own planes say of
+        x_i, and how far both normals agree, so that it can tell the other side of an edge or of a
+        thin sheet. The paper's G knows x_i alone. Needs planes.
     hidden, blocks : width and residual blocks of G.
     """
 
@@ -48,6 +51,7 @@ class NetworkConfig:
     fusion: Fusion = "learned"
     gradient_neighbours: int = 32
     gradient_weights: GradientWeights = "softmax"
+    mutual: bool = False
     hidden: int = 64
     blocks: int = 4
 
@@ -59,6 +63,8 @@ class NetworkConfig:
                 raise InputError(f"network.{field.name} is {value!r}; choose one of {allowed}")
             if hints[field.name] is int and (type(value) is not int or value < 0):
                 raise InputError(f"network.{field.name} is {value!r}; a whole number is needed")
+        if self.mutual and not self.planes:
+            raise InputError("network.mutual compares planes: set network.planes as well")
 
     @property
     def neighbours(self) -> int:
@@ -90,4 +96,14 @@ class NetworkConfig:
 PAPER = NetworkConfig()
 
 # The network of the shipped weights: see training/LOG.md for what decided each value.
-DEFAULT = replace(PAPER, frame="point", planes=True, layers=3, graph_candidates=48)
+DEFAULT = replace(
+    PAPER,
+    frame="point",
+    planes=True,
+    mutual=True,
+    layers=3,
+    graph_candidates=48,
+    offset_neighbours=16,
+    offset_channels=16,
+    gradient_neighbours=16,
+)

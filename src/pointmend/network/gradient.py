@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pointmend.geometry.local import LocalGeometry
-from pointmend.geometry.planes import SCALES
+from pointmend.geometry.planes import SCALES, Planes
 
 from .config import NetworkConfig
 from .features import HEIGHT_GAIN, OFFSET_GAIN, turned
@@ -48,9 +48,12 @@ class GradientPrediction(nn.Module):
         super().__init__()
         self.config = config
         planes = SCALES if config.planes else 0
+        seen = 3 + planes + (2 * SCALES if config.mutual else 0)
         # The first layer is split: its feature half is made per point, not per pair.
-        self.offset = nn.Linear(3 + planes, config.hidden)
+        self.offset = nn.Linear(seen, config.hidden)
         self.feature = nn.Linear(config.channels, config.hidden, bias=False)
+        if config.mutual:
+            self.own_feature = nn.Linear(config.channels, config.hidden, bias=False)
         self.blocks = nn.Sequential(*(ResidualBlock(config.hidden) for _ in range(config.blocks)))
         self.output = nn.Linear(config.hidden, 3 + 1 + planes)
         nn.init.zeros_(self.output.weight)
@@ -70,40 +73,54 @@ class GradientPrediction(nn.Module):
         -------
         (Q, 3) scores in the axes of the cloud.
         """
-        local = torch.empty(len(cloud.positions), dtype=torch.int64, device=rows.device)
-        local[rows] = torch.arange(len(rows), device=rows.device)
-        projected = self.feature(fused)
+        place = torch.empty(len(cloud.positions), dtype=torch.int64, device=rows.device)
+        place[rows] = torch.arange(len(rows), device=rows.device)
         if torch.is_grad_enabled() or at.device.type != "cpu":
-            return self._scores_at(cloud, projected, local, at)
-        parts = [self._scores_at(cloud, projected, local, part) for part in torch.split(at, CHUNK)]
-        return torch.cat(parts) if parts else projected.new_zeros(0, 3)
+            return self._scores_at(cloud, fused, place, at)
+        parts = [self._scores_at(cloud, fused, place, part) for part in torch.split(at, CHUNK)]
+        return torch.cat(parts) if parts else fused.new_zeros(0, 3)
 
-    def _scores_at(
-        self, cloud: LocalGeometry, projected: Tensor, local: Tensor, at: Tensor
-    ) -> Tensor:
-        """Scores at (Q,) rows, from features (U, hidden) found by local: row -> place in U."""
+    def _scores_at(self, cloud: LocalGeometry, fused: Tensor, place: Tensor, at: Tensor) -> Tensor:
+        """Scores (Q, 3) at rows (Q,), from F (U, channels) found by place: row -> row of F."""
         k = self.config.gradient_neighbours
         neighbours = cloud.neighbours[at, :k]
         pairs = neighbours.reshape(-1)
         offsets = cloud.positions[at].unsqueeze(1) - cloud.positions[neighbours]
-        frames = None if cloud.frames is None else cloud.frames[pairs]
-        seen = OFFSET_GAIN * turned(offsets.reshape(-1, 1, 3), frames).squeeze(1)
-        if self.config.planes and cloud.planes is not None:
-            normals = cloud.planes.normal[pairs]
-            heights = cloud.planes.height[pairs] - torch.bmm(
-                normals, offsets.reshape(-1, 3, 1)
-            ).squeeze(2)
-            seen = torch.cat([seen, HEIGHT_GAIN * heights], dim=1)
-        hidden = self.offset(seen) + projected[local[pairs]]
-        answer = self.output(torch.relu(self.blocks(hidden)))
+        votes = PlaneVotes(cloud.planes, at, pairs, offsets) if cloud.planes is not None else None
 
+        hidden = self._first_layer(cloud, fused, place, at, pairs, offsets, votes)
+        answer = self.output(torch.relu(self.blocks(hidden)))
         gradient = FREE_GAIN * answer[:, :3]
-        if frames is not None:
-            gradient = torch.bmm(gradient.unsqueeze(1), frames).squeeze(1)
-        if self.config.planes and cloud.planes is not None:
-            votes = torch.softmax(answer[:, 4:], dim=1) * heights
-            gradient = gradient + torch.bmm(votes.unsqueeze(1), normals).squeeze(1)
+        if cloud.frames is not None:
+            gradient = torch.bmm(gradient.unsqueeze(1), cloud.frames[pairs]).squeeze(1)
+        if votes is not None:
+            gradient = gradient + votes.mix(torch.softmax(answer[:, 4:], dim=1))
         return self.fuse(gradient.reshape(-1, k, 3), answer[:, 3].reshape(-1, k))
+
+    def _first_layer(
+        self,
+        cloud: LocalGeometry,
+        fused: Tensor,
+        place: Tensor,
+        at: Tensor,
+        pairs: Tensor,
+        offsets: Tensor,
+        votes: PlaneVotes | None,
+    ) -> Tensor:
+        """What G knows of every pair (v, i), as (Q k, hidden)."""
+        frames = None if cloud.frames is None else cloud.frames[pairs]
+        seen = [OFFSET_GAIN * turned(offsets.reshape(-1, 1, 3), frames).squeeze(1)]
+        if votes is not None:
+            seen.append(HEIGHT_GAIN * votes.heights)
+            if self.config.mutual:
+                seen.extend((HEIGHT_GAIN * votes.own_heights, votes.agreement))
+        hidden: Tensor = self.offset(torch.cat(seen, dim=1))
+        k = self.config.gradient_neighbours
+        hidden = hidden + self.feature(fused).index_select(0, place[pairs])
+        if self.config.mutual:
+            own = self.own_feature(fused.index_select(0, place[at]))
+            hidden = (hidden.reshape(-1, k, own.shape[1]) + own.unsqueeze(1)).flatten(0, 1)
+        return hidden
 
     def fuse(self, gradients: Tensor, weights: Tensor) -> Tensor:
         """
@@ -121,3 +138,31 @@ class GradientPrediction(nn.Module):
         if self.config.gradient_weights == "constant":
             return gradients.mean(dim=1)
         return (gradients * torch.softmax(weights, dim=1).unsqueeze(2)).sum(dim=1)
+
+
+class PlaneVotes:
+    """
+    What the planes of x_i say about v, and those of v about x_i, for P = Q k pairs.
+
+    Attributes
+    ----------
+    heights : (P, S) how far v must move along the normals of i's planes to lie on them.
+    own_heights : (P, S) the same for x_i and v's planes, all on the side of i's normals.
+    agreement : (P, S) |n_i . n_v|.
+    """
+
+    def __init__(self, planes: Planes, at: Tensor, pairs: Tensor, offsets: Tensor) -> None:
+        k = offsets.shape[1]
+        away = offsets.reshape(-1, 3, 1)
+        self.normals = planes.normal[pairs]
+        self.heights = planes.height[pairs] - torch.bmm(self.normals, away).squeeze(2)
+        own_normals = planes.normal[at].unsqueeze(1).expand(-1, k, -1, -1).reshape(-1, SCALES, 3)
+        cosine = (self.normals * own_normals).sum(-1)
+        own_heights = planes.height[at].unsqueeze(1).expand(-1, k, -1).reshape(-1, SCALES)
+        own_heights = own_heights + torch.bmm(own_normals, away).squeeze(2)
+        self.own_heights = torch.where(cosine < 0, -own_heights, own_heights)
+        self.agreement = cosine.abs()
+
+    def mix(self, shares: Tensor) -> Tensor:
+        """The displacement (P, 3) of v that the scales agree on by their shares (P, S)."""
+        return torch.bmm((shares * self.heights).unsqueeze(1), self.normals).squeeze(1)

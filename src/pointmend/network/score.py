@@ -81,7 +81,9 @@ class ScoreNetwork(nn.Module):
             place = turned(moved, frames).squeeze(1)
         else:
             place = cloud.positions[rows]
-        fused = self.fusion(place, time[rows], current[rows], initial[rows])
+        fused = self.fusion(
+            place, time[rows], current.index_select(0, rows), initial.index_select(0, rows)
+        )
         result: Tensor = self.gradient(cloud, fused, rows, at)
         return result
 

@@ -1,0 +1,62 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pointmend.denoising.denoiser import Denoiser
+from pointmend.geometry.meshes import face_normals, sample_surface
+from pointmend.geometry.procedural import bumpy_sphere, torus
+from pointmend.network.config import DEFAULT
+from pointmend.training.config import TrainingConfig
+from pointmend.training.library import Source
+from pointmend.training.release import release
+from pointmend.training.shapes import Shape, Surface
+from pointmend.training.trainer import CHECKPOINT, Limits, Trainer
+from pointmend.training.validation import Score, summarise, validation_shapes
+
+CONFIG = TrainingConfig(
+    network=replace(DEFAULT, channels=8, hidden=8, layers=1, blocks=1),
+    target="projection",
+    batch=1,
+    patch_points=80,
+    mask_points=20,
+)
+
+
+def test_a_checkpoint_becomes_a_model_that_knows_its_noise(tmp_path: Path) -> None:
+    mesh = torus()
+    points, faces = sample_surface(mesh, 5_000, np.random.default_rng(0))
+    shape = Shape("torus", [points[:2000]], Surface(points, face_normals(mesh)[faces]))
+    Trainer([shape], CONFIG, tmp_path, data="hash").train(Limits(steps=2))
+    sources = [Source("torus", torus()), Source("bumpy", bumpy_sphere())]
+    clouds = validation_shapes(sources, 1500, tmp_path / "cache")
+    seen: list[Score] = []
+    card = release(tmp_path / CHECKPOINT, tmp_path / "mine", clouds, (0.02,), seen.append)
+    assert card.facts["patches"] == 2
+    assert card.facts["data"] == "hash"
+    (row,) = card.facts["validation"]
+    assert row["shapes"] == 2
+    assert row["p2m"] == pytest.approx(np.mean([score.p2m for score in seen]))
+
+    denoiser = Denoiser.load(tmp_path / "mine.safetensors", device="cpu")
+    noisy = clouds[0].noisy(0.02)
+    estimate = denoiser.estimate_noise(noisy)
+    assert estimate.sigma == pytest.approx((noisy - clouds[0].clean).std(), rel=0.4)
+
+
+def test_summaries_average_over_shapes() -> None:
+    scores = [
+        Score("a", 1000, 0.01, 1.0, 2.0, 3.0, 1.1),
+        Score("b", 1000, 0.01, 3.0, 4.0, 5.0, 0.9),
+        Score("a", 1000, 0.02, 9.0, 9.0, 9.0, 1.0),
+    ]
+    first, second = summarise(scores)
+    assert (first["cd"], first["p2m"], first["sigma_ratio"]) == (2.0, 7.0, 1.0)
+    assert (second["level"], second["shapes"]) == (0.02, 1)
+
+
+def test_validation_noise_is_always_the_same(tmp_path: Path) -> None:
+    (shape,) = validation_shapes([Source("torus", torus())], 1000, tmp_path)
+    assert np.array_equal(shape.noisy(0.01), shape.noisy(0.01))
+    assert (shape.noisy(0.01) - shape.clean).std() == pytest.approx(0.01, rel=0.05)
