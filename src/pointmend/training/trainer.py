@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +70,12 @@ class Trainer:
     Parameters
     ----------
     shapes : what to train on.
-    config : the settings; those of the checkpoint when one is resumed.
-    run : the folder; its checkpoint is continued when there is one and `resume` is set.
+    config : the settings; those of the checkpoint when one is continued.
+    run : the folder the run's checkpoint is written to.
+    data : hash of the shapes, to be kept in the checkpoint.
+    start_from : a checkpoint to continue, this run's own or another's (a cool-down branch).
+    weights : a network to start with instead of random weights (fine-tuning); its configuration
+        replaces that of `config`.
     """
 
     def __init__(
@@ -82,8 +86,11 @@ class Trainer:
         *,
         data: str = "",
         start_from: Path | None = None,
+        weights: ScoreNetwork | None = None,
     ) -> None:
         self.rank, self.world = _process_place()
+        if weights is not None:
+            config = replace(config, network=weights.config)
         tensors, state = (None, RunState(config.to_dict()))
         if start_from is not None:
             tensors, state = read_checkpoint(start_from)
@@ -93,6 +100,8 @@ class Trainer:
         self.shapes, self.config, self.run_folder = shapes, config, run
         torch.manual_seed(config.seed)
         self.network = ScoreNetwork(config.network)
+        if weights is not None:
+            self.network.load_state_dict(weights.state_dict())
         self.optimiser = Optimiser(self.network, config)
         self.state = state
         self.state.data = data

@@ -28,10 +28,10 @@ CALIBRATION_LEVELS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03)
 
 @dataclass(frozen=True)
 class ValidationShape:
-    """A mesh in the unit sphere and an even cloud (N, 3) of it."""
+    """An even cloud (N, 3) in the unit sphere, and its mesh when there is one."""
 
     name: str
-    mesh: Mesh
+    mesh: Mesh | None
     clean: Float64
 
     def noisy(self, level: float) -> Float64:
@@ -59,15 +59,15 @@ class Score:
 
 
 def validation_shapes(sources: Sequence[Source], points: int, cache: Path) -> list[ValidationShape]:
-    """Clouds of `points` points of every validation mesh."""
+    """Clouds of `points` points of every mesh; a source without mesh lends its first cloud."""
     shapes = []
     for source in sources:
-        if source.mesh is None:
-            continue
-        centre, radius = unit_sphere(source.mesh.vertices)
-        mesh = Mesh((source.mesh.vertices - centre) / radius, source.mesh.faces)
-        shape = build_shape(source, cache, (points,))
-        shapes.append(ValidationShape(source.name, mesh, np.asarray(shape.clouds[0])))
+        mesh = None
+        if source.mesh is not None:
+            centre, radius = unit_sphere(source.mesh.vertices)
+            mesh = Mesh((source.mesh.vertices - centre) / radius, source.mesh.faces)
+        clean = np.asarray(build_shape(source, cache, (points,)).clouds[0])
+        shapes.append(ValidationShape(source.name, mesh, clean))
     return shapes
 
 
@@ -78,10 +78,12 @@ def validate(
     steps: int = 5,
     after: Callable[[Score], None] = lambda score: None,
 ) -> list[Score]:
-    """Denoise every shape at every level and measure the result."""
+    """Denoise every shape that has a mesh at every level and measure the result."""
     scores = []
     for level in levels:
         for shape in shapes:
+            if shape.mesh is None:
+                continue
             noisy = shape.noisy(level)
             result = denoiser.denoise(noisy, steps=steps)
             surface = point_to_mesh(result.points, shape.mesh)
