@@ -1,0 +1,1 @@
+"""The room of clouds: `PointCloud` and one module per file format."""

@@ -1,0 +1,381 @@
+"""Room `cloud`: PLY files; what is not understood here is carried through untouched."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from pointmend.cloud.columns import (
+    decimal_strings,
+    fault_of_row,
+    find_xyz,
+    flat_columns,
+    write_decimal_rows,
+)
+from pointmend.cloud.format import Format
+from pointmend.cloud.ply_header import Element, Header, Property, read_header, word_of
+from pointmend.cloud.ply_rows import (
+    Array,
+    Lists,
+    end_of_rows,
+    parse_rows,
+    read_rows,
+    rows_to_bytes,
+)
+from pointmend.cloud.point_cloud import PerPoint, PointCloud
+from pointmend.cloud.precision import decimals_fit_float32, holds, resolution, stored_type
+from pointmend.errors import FileFormatError
+
+_XYZ = tuple(Property(name, "double") for name in "xyz")
+_ROWS_PER_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class PlyLayout(PerPoint):
+    """
+    What a PLY file had beyond positions and attributes; kept as `metadata["ply"]`.
+
+    Parameters
+    ----------
+    header : Header
+        As read; x, y and z have the type they are to be written in if it still holds them.
+    resolution : float
+        What the file's coordinates could tell apart.
+    lists : dict of Lists
+        The list properties of the vertices.
+    raw : dict of bytes
+        The rows of all other elements, as they stood.
+    trailing : bytes
+        What followed the last element.
+    """
+
+    header: Header
+    resolution: float = 0.0
+    lists: dict[str, Lists] = field(default_factory=dict)
+    raw: dict[str, bytes] = field(default_factory=dict)
+    trailing: bytes = b""
+
+    @property
+    def vertex(self) -> Element:
+        """The element that holds the points."""
+        return next(e for e in self.header.elements if e.name == "vertex")
+
+    def __len__(self) -> int:
+        return self.vertex.count
+
+    def take(self, index: npt.NDArray[np.intp]) -> PlyLayout:
+        """
+        Return the layout for the points `index` (M,).
+
+        The other elements are dropped unless all points stay in place: faces and range grids name
+        points by number, and would name the wrong ones.
+        """
+        if np.array_equal(index, np.arange(len(self))):
+            return self
+        vertex = replace(self.vertex, count=len(index))
+        return PlyLayout(
+            replace(self.header, elements=(vertex,)),
+            self.resolution,
+            {name: lists.take(index) for name, lists in self.lists.items()},
+        )
+
+
+def read(path: Path) -> PointCloud:
+    """Read a PLY file, ascii or binary of either byte order."""
+    with path.open("rb") as file:
+        header = read_header(file)
+        left = os.fstat(file.fileno()).st_size - file.tell()
+        _check_counts(header, left)
+        body = file.read()
+    rows = _ascii_elements if header.is_ascii else _binary_elements
+    columns, raw, trailing = rows(header, body)
+    return _cloud(header, columns, raw, trailing)
+
+
+def _check_counts(header: Header, size: int) -> None:
+    # The last separator of an ascii file may be missing.
+    needed = sum(e.count * e.smallest_row(header.is_ascii) for e in header.elements)
+    if needed - header.is_ascii > size:
+        listed = ", ".join(f"{e.count} {e.name}" for e in header.elements)
+        raise FileFormatError(
+            f"PLY header declares {listed}: at least {needed} bytes, but {size} follow; "
+            "the file is cut off or its header is wrong"
+        )
+
+
+_Elements = tuple[dict[str, Array | Lists], dict[str, bytes], bytes]
+
+
+def _binary_elements(header: Header, body: bytes) -> _Elements:
+    flat = np.frombuffer(body, dtype=np.uint8)
+    order = header.byte_order
+    columns: dict[str, Array | Lists] = {}
+    raw: dict[str, bytes] = {}
+    place = 0
+    for element in header.elements:
+        size = element.count * element.smallest_row(ascii_=False)
+        if place + size > len(body):
+            raise FileFormatError(
+                f"PLY file ends before its {element.count} rows of {element.name}"
+            )
+        start = place
+        if element.name == "vertex" and element.has_lists:
+            columns, place = read_rows(flat, start, element, order)
+        elif element.has_lists:
+            place = end_of_rows(flat, start, element, order)
+        else:
+            place = start + size
+        if element.name != "vertex":
+            raw[element.name] = body[start:place]
+        elif not element.has_lists:
+            rows = np.frombuffer(body, _row_type(element, order), element.count, start)
+            columns = {p.name: rows[p.name] for p in element.properties}
+    trailing = body[place:]
+    if any(e.name == "vertex" and len(trailing) >= e.smallest_row(False) for e in header.elements):
+        raise FileFormatError(
+            f"PLY file has {len(trailing)} bytes after the rows its header declares; "
+            "the counts in the header are wrong"
+        )
+    return columns, raw, trailing
+
+
+def _row_type(element: Element, order: str) -> np.dtype[Any]:
+    return np.dtype([(p.name, order + p.code) for p in element.properties])
+
+
+def _ascii_elements(header: Header, body: bytes) -> _Elements:
+    if b"\r" in body:
+        body = body.replace(b"\r\n", b"\n")
+    body = re.sub(rb"^[ \t]*\n", b"", body, flags=re.MULTILINE)
+    if body.strip(b" \t\n") and not body.endswith(b"\n"):
+        body += b"\n"
+    ends = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == ord("\n")) + 1
+    columns: dict[str, Array | Lists] = {}
+    raw: dict[str, bytes] = {}
+    line = place = 0
+    for element in header.elements:
+        if line + element.count > len(ends):
+            raise FileFormatError(
+                f"PLY file ends after {len(ends) - line} of {element.count} rows of {element.name}"
+            )
+        line += element.count
+        end = int(ends[line - 1]) if line else 0
+        rows = body[place:end]
+        place = end
+        if element.name == "vertex":
+            columns = _ascii_columns(rows, element)
+        else:
+            raw[element.name] = rows
+            # Only the last row is looked at: that is the one a cut-off file has damaged.
+            parse_rows(_lines(rows)[-1:], element)
+    if body[place:].strip():
+        raise FileFormatError(
+            "PLY file has rows after those its header declares; the counts in the header are wrong"
+        )
+    return columns, raw, b""
+
+
+def _lines(rows: bytes) -> list[str]:
+    return rows.decode("latin-1").split("\n")[:-1]
+
+
+def _ascii_columns(rows: bytes, element: Element) -> dict[str, Array | Lists]:
+    columns: dict[str, Array | Lists]
+    if element.has_lists:
+        columns = parse_rows(_lines(rows), element)
+    elif element.count == 0:
+        columns = {p.name: np.empty(0) for p in element.properties}
+    else:
+        columns = dict(zip((p.name for p in element.properties), _ascii_table(rows, element).T))
+    return columns
+
+
+def _ascii_table(rows: bytes, element: Element) -> npt.NDArray[np.float64]:
+    """Return the numbers (N, properties); float64 holds every type PLY has."""
+    width = len(element.properties)
+    try:
+        table = np.loadtxt(io.BytesIO(rows), dtype=np.float64, comments=None, ndmin=2)
+        if table.shape == (element.count, width):
+            return table
+        reason = f"rows have {table.shape[1]} values where {width} are declared"
+    except ValueError as error:
+        reason = str(error).split(";")[0]
+    for row, line in enumerate(_lines(rows), start=1):
+        fault = fault_of_row(line.split(), width)
+        if fault:
+            reason = f"vertex {row} {fault}"
+            break
+    raise FileFormatError(f"PLY {reason}")
+
+
+def _typed(values: Array, p: Property) -> Array:
+    """Return `values` (M,) in the declared type of `p`; ascii files can hold what does not fit."""
+    dtype = np.dtype(p.code)
+    if dtype.kind in "iu" and values.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        good = (values == np.rint(values)) & (values >= limits.min) & (values <= limits.max)
+        if not np.all(good):
+            wrong = values[~good][0]
+            raise FileFormatError(f"PLY property '{p.name}' has {wrong}, which is no {p.word}")
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
+
+
+def _cloud(
+    header: Header, columns: dict[str, Array | Lists], raw: dict[str, bytes], trailing: bytes
+) -> PointCloud:
+    vertex = PlyLayout(header).vertex
+    xyz = find_xyz([p.name for p in vertex.properties])
+    if xyz is None or any(vertex.properties[i].count_word for i in xyz):
+        raise FileFormatError("PLY vertices have no x, y and z")
+    properties = list(vertex.properties)
+    positions = np.empty((vertex.count, 3))
+    for axis, i in enumerate(xyz):
+        column = columns[properties[i].name]
+        assert not isinstance(column, Lists)  # its property has no count_word
+        positions[:, axis] = column
+    single = [axis for axis, i in enumerate(xyz) if properties[i].code == "f4"]
+    if header.is_ascii and not decimals_fit_float32(positions[:, single]):
+        for axis in single:
+            properties[xyz[axis]] = Property(properties[xyz[axis]].name, "double")
+    attributes: dict[str, Array] = {}
+    lists: dict[str, Lists] = {}
+    for i, p in enumerate(properties):
+        column = columns[p.name]
+        if isinstance(column, Lists):
+            lists[p.name] = Lists(column.lengths, _typed(column.values, p))
+        elif i in xyz:
+            positions[:, xyz.index(i)] = _typed(column, p)
+        else:
+            attributes[p.name] = _typed(column, p)
+    vertex = replace(vertex, properties=tuple(properties))
+    elements = tuple(vertex if e.name == "vertex" else e for e in header.elements)
+    coarsest = max(resolution(positions, np.dtype(properties[i].code)) for i in xyz)
+    layout = PlyLayout(replace(header, elements=elements), coarsest, lists, raw, trailing)
+    return PointCloud(positions, attributes, {"ply": layout})
+
+
+def _layout_of(cloud: PointCloud) -> PlyLayout:
+    layout = cloud.metadata.get("ply")
+    if isinstance(layout, PlyLayout):
+        return layout
+    return PlyLayout(Header("binary_little_endian", (Element("vertex", len(cloud), _XYZ),)))
+
+
+def precision(cloud: PointCloud) -> float:
+    """Return how far writing may move a coordinate: nothing, or what a float32 file had."""
+    return _layout_of(cloud).resolution
+
+
+def write(cloud: PointCloud, path: Path) -> None:
+    """
+    Write a PLY file.
+
+    A cloud from a PLY file gets that file's encoding, comments, property names, types and order,
+    and its other elements. Any other cloud becomes binary little endian with double coordinates.
+    """
+    layout = _layout_of(cloud)
+    properties, columns = _vertex_columns(cloud, layout)
+    vertex = Element("vertex", len(cloud), tuple(properties))
+    elements = tuple(vertex if e.name == "vertex" else e for e in layout.header.elements)
+    header = replace(layout.header, elements=elements)
+    write_rows = _write_ascii if header.is_ascii else _write_binary
+    with path.open("wb") as file:
+        file.write(header.to_bytes())
+        for element in elements:
+            if element.name == "vertex":
+                write_rows(file, header, vertex, columns)
+            else:
+                file.write(layout.raw[element.name])
+        file.write(layout.trailing)
+
+
+def _vertex_columns(
+    cloud: PointCloud, layout: PlyLayout
+) -> tuple[list[Property], dict[str, Array | Lists]]:
+    """Return the vertex properties in the file's order, new ones last, and their columns."""
+    spare = flat_columns(cloud.attributes, forbidden=r"\s+")
+    declared = layout.vertex.properties
+    xyz = find_xyz([p.name for p in declared]) or (0, 1, 2)
+    properties: list[Property] = []
+    columns: dict[str, Array | Lists] = {}
+    values: Array
+    for i, p in enumerate(declared):
+        if i in xyz:
+            values = cloud.positions[:, xyz.index(i)]
+            dtype = stored_type(values, np.dtype(p.code), layout.resolution)
+            properties.append(p.with_type(dtype))
+            columns[p.name] = values
+        elif p.count_word:
+            properties.append(p)
+            columns[p.name] = layout.lists[p.name]
+        elif p.name in spare:
+            values = _ply_number(p.name, spare.pop(p.name))
+            properties.append(p.with_type(values.dtype))
+            columns[p.name] = values
+    for name, values in spare.items():
+        if name in columns:
+            raise FileFormatError(f"attribute '{name}' has the name of another column; rename it")
+        columns[name] = values = _ply_number(name, values)
+        properties.append(Property(name, word_of(values.dtype)))
+    return properties, columns
+
+
+def _ply_number(name: str, values: Array) -> Array:
+    """Return `values` (N,) in a type PLY has, without changing one of them."""
+    if values.dtype.kind == "b":
+        return values.astype(np.uint8)
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
+    if values.dtype.itemsize <= 4 or values.dtype == np.float64:
+        return values
+    candidates = ("f8",) if values.dtype.kind == "f" else ("i4", "u4", "f8")
+    for candidate in map(np.dtype, candidates):
+        if holds(candidate, values):
+            return values.astype(candidate)
+    raise FileFormatError(
+        f"attribute '{name}' has {values.dtype} numbers that no PLY type holds; leave it out"
+    )
+
+
+def _write_binary(
+    file: BinaryIO, header: Header, vertex: Element, columns: dict[str, Array | Lists]
+) -> None:
+    if vertex.has_lists:
+        file.write(rows_to_bytes(vertex, columns, header.byte_order))
+        return
+    row = _row_type(vertex, header.byte_order)
+    for start in range(0, vertex.count, _ROWS_PER_CHUNK):
+        rows = np.empty(min(_ROWS_PER_CHUNK, vertex.count - start), dtype=row)
+        for name, column in columns.items():
+            assert not isinstance(column, Lists)
+            rows[name] = column[start : start + len(rows)]
+        file.write(rows.tobytes())
+
+
+def _write_ascii(
+    file: BinaryIO, header: Header, vertex: Element, columns: dict[str, Array | Lists]
+) -> None:
+    texts: list[Array | list[str]] = []
+    for p in vertex.properties:
+        column = columns[p.name]
+        if isinstance(column, Lists):
+            items = iter(decimal_strings(column.values))
+            texts.append([" ".join([str(n), *islice(items, n)]) for n in column.lengths.tolist()])
+        else:
+            texts.append(column.astype(p.code))
+    text = io.TextIOWrapper(file, encoding="ascii", newline="\n", write_through=True)
+    if vertex.count:
+        write_decimal_rows(text, texts, " ")
+    text.detach()
+
+
+FORMAT = Format("PLY", (".ply",), read, write, precision)
