@@ -10,7 +10,7 @@ def sphere(count: int, radius: float, seed: int = 0) -> np.ndarray:
 
 
 def test_a_cloud_of_known_spacing_goes_to_the_unit_sphere() -> None:
-    points = sphere(10_000, 250.0) + [5e5, 5e6, 1e3]
+    points = sphere(10_000, 250.0) + np.array([5e5, 5e6, 1e3])
     frame = frame_cloud(points)
     inside = frame.enter(points)
     assert not frame.by_spacing

@@ -40,6 +40,7 @@ class Result:
     spacing : typical distance between neighbouring points, in input units.
     schedule : the times the sampler visited, tau first.
     invalid : (N,) True for rows with NaN or infinity, which took no part.
+    in_trained_range : whether the network has learned on such noise and spacing.
     """
 
     points: Float64
@@ -48,6 +49,7 @@ class Result:
     spacing: float
     schedule: tuple[float, ...]
     invalid: NDArray[np.bool_]
+    in_trained_range: bool
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Denoiser:
         valid = _finite_rows(positions)
         if not valid.any():
             nothing = np.zeros(len(positions))
-            return Result(positions, nothing, 0.0, 0.0, (0.0,), np.logical_not(valid))
+            return Result(positions, nothing, 0.0, 0.0, (0.0,), np.logical_not(valid), False)
         # Points in one place are one point to the network, and move together.
         distinct, copies = np.unique(positions[valid], axis=0, return_inverse=True)
         frame = frame_cloud(distinct)
@@ -168,6 +170,7 @@ class Denoiser:
             spacing=frame.spacing,
             schedule=outcome.times,
             invalid=np.logical_not(valid),
+            in_trained_range=_is_known(frame, outcome.sigma),
         )
 
     def estimate_noise(self, points: Points) -> NoiseEstimate:
@@ -228,9 +231,12 @@ def pick_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(name)
+        device = torch.device(name)
     except RuntimeError as error:
         raise InputError(f"unknown device {name!r}; try auto, cpu or cuda") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError("no CUDA device can be used here; try auto or cpu")
+    return device
 
 
 def _check_settings(steps: int, eta: float, sigma: float | None, strength: float) -> None:

@@ -86,7 +86,7 @@ class PatchScorer:
             asked = torch.from_numpy(at).to(self.device)
             answer = self.network.scores(cloud, current, initial, start, times, asked)
             turned = np.repeat(turns, [len(place) for place in owned], axis=0)
-            back = np.einsum("qi,qij->qj", answer.double().cpu().numpy(), turned)
+            back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
             scores[members.reshape(-1)[at]] = back
             self.after_patch(first + len(members))
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0

@@ -72,7 +72,7 @@ def load_model(name: str | Path = "default") -> tuple[ScoreNetwork, ModelCard]:
         path = SHIPPED / f"{name}.safetensors"
         if not path.is_file():
             known = ", ".join(shipped_models())
-            raise InputError(f"no model named {str(name)!r}; known: {known}, or give a file")
+            raise InputError(f"no model named {str(name)!r}; give a .safetensors file or: {known}")
     weights, card_file = path.with_suffix(".safetensors"), path.with_suffix(".json")
     try:
         values = json.loads(card_file.read_text())

@@ -46,7 +46,7 @@ class TrainingConfig:
     scale: tuple[float, float] = (0.8, 1.25)
     batch: int = 8
     learning_rate: float = 1.5e-3
-    warmup: int = 300
+    warmup: int = 100
     weight_decay: float = 1e-4
     ema: float = 0.999
     clip: float = 2.0

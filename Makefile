@@ -1,0 +1,55 @@
+# The commands of the README. All that is needed is Python >= 3.11 and make.
+#   make demo    denoise the example in the box, and draw it before and after
+#   make test    ruff, mypy --strict and the whole test suite
+#   make lint    ruff and mypy alone
+#   make clean   remove what these commands made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# More options for `pip install torch`, such as the index of its CPU-only builds (pytorch.org has
+# it under "Get Started"), which are ten times smaller than the CUDA builds Linux gets by default.
+TORCH_OPTIONS ?=
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# The tests compute little; more threads only wait for one another.
+RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.PHONY: demo test lint clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/installed
+	$(BIN)/pointmend demo --out demo-output
+
+test: lint
+	$(RUN_TESTS)
+
+lint: $(VENV)/installed-for-tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; try: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# torch comes first and alone: asked for by name and version, it is the build that was chosen,
+# and the rest finds it in place.
+$(VENV)/torch: $(VENV)/made constraints.txt
+	@echo "installing torch; this takes a few minutes the first time"
+	$(PIP) $(TORCH_OPTIONS) "$$(grep '^torch==' constraints.txt)"
+	@touch $@
+
+$(VENV)/installed: $(VENV)/torch pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/installed-for-tests: $(VENV)/installed
+	$(PIP) -e '.[test]'
+	@touch $@

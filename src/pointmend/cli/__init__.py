@@ -1,0 +1,1 @@
+"""Command line: one thin module per command; the only room that prints."""

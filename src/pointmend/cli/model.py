@@ -1,0 +1,51 @@
+"""Command line: loading the model, with the options that every command shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from pointmend.errors import InputError
+
+if TYPE_CHECKING:
+    from pointmend.denoising.denoiser import Denoiser
+    from pointmend.denoising.options import SamplerOptions
+
+
+Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Which model runs, and where."""
+
+    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "default"
+    """A model in the box, or the path of a .safetensors file with its .json beside it."""
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto"
+    """Where to compute: cpu, cuda, ...; auto takes a GPU when there is one."""
+    threads: Annotated[
+        int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: all cores)")
+    ] = None
+    """CPU threads to use."""
+
+    def load(self, options: SamplerOptions | None = None) -> Denoiser:
+        """Load the model; this is where torch is imported."""
+        if self.threads is not None and self.threads < 1:
+            raise InputError(f"--threads is {self.threads}; at least 1 is needed")
+        import torch
+
+        from pointmend.denoising.denoiser import Denoiser
+
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        try:
+            denoiser = Denoiser.load(self.model, self.device, options)
+        except (AssertionError, RuntimeError, NotImplementedError) as error:
+            # What torch raises when a device it knows by name is not there.
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device {self.device!r} cannot be used here: {reason}") from error
+        if denoiser.device.type == "meta":
+            raise InputError("device 'meta' computes nothing; try auto, cpu or cuda")
+        return denoiser

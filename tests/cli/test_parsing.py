@@ -1,0 +1,103 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pointmend.cli.denoise import Denoise
+from pointmend.cli.inspect import Inspect
+from pointmend.cli.parsing import explain_mistake, option_names, parse
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_words_become_options() -> None:
+    words = "denoise a.ply b.xyz --steps 3 --sigma 0.5 --write-displacement --model m --threads 2"
+    command = parse(words.split())
+    assert isinstance(command, Denoise)
+    assert (command.input, command.output) == (Path("a.ply"), Path("b.xyz"))
+    assert (command.steps, command.sigma, command.write_displacement) == (3, 0.5, True)
+    assert (command.choice.model, command.choice.threads) == ("m", 2)
+    assert not command.overwrite
+
+
+def test_options_may_stand_anywhere_and_have_underscores() -> None:
+    command = parse(["denoise", "--write_displacement", "--steps=3", "a.ply"])
+    assert isinstance(command, Denoise)
+    assert (command.steps, command.write_displacement) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("foo", "unknown command 'foo'; choose one of denoise, inspect, train, demo"),
+        ("--foo", "do not know what to do with --foo (see pointmend --help)"),
+        ("denoise", "IN is missing (see pointmend denoise --help)"),
+        ("denoise a b c", "do not know what to do with c (see pointmend denoise --help)"),
+        ("denoise a --steps", "--steps needs a value (see pointmend denoise --help)"),
+        (
+            "denoise a --steps x",
+            "--steps is 'x'; give a whole number (see pointmend denoise --help)",
+        ),
+        ("denoise a --eta x", "--eta is 'x'; give a number (see pointmend denoise --help)"),
+        ("denoise a --sigma x", "--sigma is 'x'; give a number (see pointmend denoise --help)"),
+        (
+            "inspect a --threads x",
+            "--threads is 'x'; give a whole number (see pointmend inspect --help)",
+        ),
+        (
+            "denoise a --mode x",
+            "--mode is 'x'; choose one of 'synchronised', 'independent' "
+            "(see pointmend denoise --help)",
+        ),
+        ("denoise --sigmas 1 a", "unknown option --sigmas; did you mean --sigma?"),
+        ("inspect --steps 1 a", "unknown option --steps (see pointmend inspect --help)"),
+    ],
+)
+def test_mistakes_are_explained_in_one_line(run: Run, line: str, message: str) -> None:
+    assert run(*line.split()) == (2, "", f"pointmend: {message}\n")
+
+
+def test_only_options_count_as_options() -> None:
+    assert option_names(Inspect) == ["--help", "--model", "--device", "--threads", "--json"]
+
+
+FRAMED = """\
+╭─ Title ──╮
+│ One      │
+│   two.   │
+│ ──────── │
+│ more     │
+╰──────────╯
+"""
+UNFRAMED = """\
+ Title
+ ----------
+  One
+    two.
+  ---------
+  more
+
+"""
+
+
+@pytest.mark.parametrize("message", [FRAMED, UNFRAMED, FRAMED.replace("│", "\x1b[31m│\x1b[0m")])
+def test_first_section_is_what_matters(message: str) -> None:
+    assert explain_mistake(message) == "One two"
+
+
+def test_silence_is_explained_too() -> None:
+    assert explain_mistake("") == "these arguments make no sense"
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
+def test_one_plain_line_on_a_terminal_too() -> None:
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-m", "pointmend", "denoise", "a", "--steps", "x"]
+    done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(theirs)
+    os.close(ours)
+    message = "--steps is 'x'; give a whole number (see pointmend denoise --help)"
+    assert (done.returncode, done.stderr) == (2, f"pointmend: {message}\n")
