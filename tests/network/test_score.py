@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pointmend.errors import InputError
 from pointmend.geometry.local import LocalGeometry
+from pointmend.geometry.planes import Planes
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.fusion import FeatureFusion
 from pointmend.network.gradient import GradientPrediction
@@ -166,17 +167,31 @@ def test_the_configuration_survives_plain_values() -> None:
         assert NetworkConfig.from_dict(config.to_dict()) == config
 
 
-def test_the_network_compiles_to_one_graph() -> None:
-    network = awake(VARIANTS["paper"])
+@pytest.mark.parametrize("name", ["paper", "default"])
+def test_the_network_compiles_to_one_graph(name: str) -> None:
+    network = awake(VARIANTS[name])
     x = noisy_sheet(64)
     cloud = network.look(x, 64)
-    exported = torch.export.export(
-        _Scores(network), (cloud.positions, cloud.neighbours, torch.ones(64)), strict=False
-    )
+    given = (cloud.positions, cloud.neighbours, *_planes_and_frames(cloud))
+    exported = torch.export.export(_Scores(network), given, strict=False)
     with torch.no_grad():
-        expected = network(x, 64)
-        found = exported.module()(cloud.positions, cloud.neighbours, torch.ones(64))
-    assert torch.allclose(found, expected, atol=1e-5)
+        assert torch.allclose(exported.module()(*given), network(x, 64), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_network_is_not_bound_to_a_device(name: str) -> None:
+    network = ScoreNetwork(VARIANTS[name]).to("meta")
+    with torch.no_grad():
+        scores = network(torch.empty(90, 3, device="meta"), 30)
+    assert scores.device.type == "meta"
+    assert scores.shape == (90, 3)
+
+
+def _planes_and_frames(cloud: LocalGeometry) -> tuple[Tensor, ...]:
+    if cloud.planes is None or cloud.frames is None:
+        return ()
+    planes = cloud.planes
+    return planes.offset, planes.normal, planes.height, planes.spread, cloud.frames
 
 
 class _Scores(torch.nn.Module):
@@ -186,7 +201,10 @@ class _Scores(torch.nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, positions: Tensor, neighbours: Tensor, time: Tensor) -> Tensor:
-        cloud = LocalGeometry(positions, neighbours, len(positions))
+    def forward(self, positions: Tensor, neighbours: Tensor, *fitted: Tensor) -> Tensor:
+        planes = Planes(*fitted[:4]) if fitted else None
+        frames = fitted[4] if fitted else None
+        cloud = LocalGeometry(positions, neighbours, len(positions), planes, frames)
         features = self.network.features(cloud)
+        time = torch.ones(len(positions))
         return self.network.scores(cloud, features, features, positions, time)

@@ -17,6 +17,7 @@ from .demo import Demo
 from .denoise import Denoise
 from .inspect import Inspect
 from .model import ModelChoice
+from .release import Release
 from .train import Train
 
 
@@ -31,6 +32,7 @@ COMMANDS: dict[str, type[Command]] = {
     "denoise": Denoise,
     "inspect": Inspect,
     "train": Train,
+    "release": Release,
     "demo": Demo,
 }
 
@@ -44,6 +46,7 @@ examples:
   pointmend denoise scan.xyz clean.ply    PLY, XYZ, NPY and more, in any combination
   pointmend inspect scan.ply              how noisy is it?
   pointmend train meshes/ --out run       learn from your own shapes
+  pointmend release run/checkpoint.safetensors my-model --data meshes/
   pointmend demo                          see it work on a cloud in the box
   pointmend denoise --help                all options of a command
   pointmend --version"""

@@ -14,7 +14,7 @@ Float64 = NDArray[np.float64]
 # Spacings of the training clouds in the unit sphere (10k to 50k points), and their middle, which
 # every other cloud is brought to.
 KNOWN_SPACING = (0.005, 0.036)
-PREFERRED_SPACING = 0.012
+PREFERRED_SPACING = 0.014
 
 # Points around the centre that decide which way is up.
 UPRIGHT_POINTS = 200

@@ -86,7 +86,7 @@ def prepare_batch(
 
 def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) -> Losses:
     """
-    Stages 1 and 2 and their losses (Alg. 1, lines 6-14).
+    Stages 1 and 2 and their losses (Alg. 1, lines 6-14): the objective of Eq. 8 as Eq. 9 has it.
 
     The scores that move the points to stage 2 carry no gradient: stage 2 learns from where
     stage 1 leads, it does not teach it.

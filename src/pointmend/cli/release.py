@@ -1,0 +1,79 @@
+"""Command line: `pointmend release`, from a checkpoint to a calibrated, validated model."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from .model import Flag
+from .report import print_json
+
+if TYPE_CHECKING:
+    from pointmend.training.validation import Score
+
+
+@dataclass(frozen=True)
+class Release:
+    """
+    Turn a training checkpoint into a model file: averaged weights, calibrated noise estimate.
+
+    Calibrated and validated on the validation shapes of DATA (its folder val, and the benchmark's
+    own validation names).
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
+    """The checkpoint.safetensors of a run."""
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Where the model goes: MODEL.safetensors and MODEL.json."""
+    data: Annotated[Path, tyro.conf.arg(metavar="DATA")]
+    """Folder with the validation shapes."""
+    points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
+    """Resolutions to validate at."""
+    shapes: Annotated[
+        int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: all)")
+    ] = None
+    """Use this many of the validation shapes, evenly picked."""
+    cache: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: user's cache)")
+    ] = None
+    """Where sampled meshes are kept between runs."""
+    threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
+    """CPU threads."""
+    json: Flag = False
+    """Print the validation as one JSON object."""
+
+    def run(self) -> None:
+        """Calibrate, validate, write, and print the validation."""
+        import torch
+
+        from pointmend.training.library import default_cache, open_library
+        from pointmend.training.release import release
+        from pointmend.training.validation import validation_shapes
+
+        torch.set_num_threads(self.threads)
+        library = open_library(self.data, lambda line: print(line, file=sys.stderr))
+        cache = self.cache or default_cache()
+        sources = library.validation
+        if self.shapes is not None:
+            sources = sources[:: max(1, len(sources) // max(1, self.shapes))][: self.shapes]
+        shapes = [s for n in self.points for s in validation_shapes(sources, n, cache)]
+
+        def tell(score: Score) -> None:
+            if sys.stderr.isatty():
+                print(f"{score.shape} {score.points} {score.level}: {score.p2m:.2f}")
+
+        card = release(self.checkpoint, self.model, shapes, after=tell)
+        rows = card.facts.get("validation", [])
+        if self.json:
+            print_json({"validation": rows})
+            return
+        print(f"{'points':>7} {'noise':>6} {'CD x1e4':>8} {'P2M x1e5':>9} {'sigma/true':>11}")
+        for row in rows:
+            print(
+                f"{row['points']:>7} {row['level']:>6.1%} {row['cd']:>8.3f} {row['p2m']:>9.3f}"
+                f" {row['sigma_ratio']:>11.3f}"
+            )

@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from pointmend.cli.main import main
+from pointmend.denoising.denoiser import Denoiser
+from pointmend.geometry.procedural import torus
+from pointmend.training.trainer import CHECKPOINT
+
+
+def test_a_checkpoint_is_released_with_its_validation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mesh = torus(around=60, across=24)
+    lines = [f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0"]
+    lines += [" ".join(map(str, vertex)) for vertex in mesh.vertices]
+    lines += ["3 " + " ".join(map(str, face)) for face in mesh.faces]
+    for folder in ("shapes", "val"):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        (tmp_path / "data" / folder / f"{folder}.off").write_text("\n".join(lines))
+    common = ["--cache", str(tmp_path / "cache")]
+    settings = ["network.channels=8", "network.hidden=8", "network.layers=1", "network.blocks=1"]
+    run = str(tmp_path / "run")
+    train = ["train", str(tmp_path / "data"), "--out", run, "--steps", "1", *common]
+    assert main([*train, "--set", *settings, "batch=1", "patch_points=80", "mask_points=20"]) == 0
+    capsys.readouterr()
+    words = ["release", f"{run}/{CHECKPOINT}", str(tmp_path / "mine")]
+    data = ["--data", str(tmp_path / "data"), "--points", "1000"]
+    assert main([*words, *data, *common]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert len(table) == 4
+    assert table[1].split()[:2] == ["1000", "1.0%"]
+    card = Denoiser.load(tmp_path / "mine.safetensors", device="cpu").card
+    assert card.calibration is not None
+    assert len(card.facts["validation"]) == 3
