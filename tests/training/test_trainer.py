@@ -231,6 +231,8 @@ def test_configurations_survive_plain_values_and_refuse_unknown_keys() -> None:
         assert TrainingConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     with pytest.raises(InputError, match="momentum"):
         TrainingConfig.from_dict({"momentum": 0.9})
+    with pytest.raises(InputError, match="target"):
+        TrainingConfig.from_dict({"target": "furthest"})
 
 
 def test_a_batch_that_cannot_be_shared_is_refused(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Literal
 
 from pointmend.errors import InputError
+from pointmend.settings import check_choices
 
 Mode = Literal["synchronised", "independent"]
 Estimator = Literal["calibrated", "variance", "rms"]
@@ -39,10 +40,6 @@ class SamplerOptions:
     batch: int = 4
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            value, allowed = getattr(self, field.name), get_args(hints[field.name])
-            if allowed and value not in allowed:
-                raise InputError(f"{field.name} is {value!r}; choose one of {', '.join(allowed)}")
-        if self.overlap < 1.0 or self.batch < 1 or self.patch_points < 0:
-            raise InputError("overlap and batch must be at least 1, patch_points at least 0")
+        check_choices(self, "sampler")
+        if self.overlap < 1.0 or self.batch < 1:
+            raise InputError("sampler.overlap and sampler.batch must be at least 1")

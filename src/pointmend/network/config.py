@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args, get_type_hints
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from pointmend.errors import InputError
+from pointmend.settings import check_choices, check_keys
 
 Fusion = Literal["learned", "initial", "current", "mean"]
 GradientWeights = Literal["softmax", "constant"]
@@ -56,13 +57,7 @@ class NetworkConfig:
     blocks: int = 4
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            value, allowed = getattr(self, field.name), get_args(hints[field.name])
-            if allowed and value not in allowed:
-                raise InputError(f"network.{field.name} is {value!r}; choose one of {allowed}")
-            if hints[field.name] is int and (type(value) is not int or value < 0):
-                raise InputError(f"network.{field.name} is {value!r}; a whole number is needed")
+        check_choices(self, "network")
         if self.mutual and not self.planes:
             raise InputError("network.mutual compares planes: set network.planes as well")
 
@@ -86,9 +81,7 @@ class NetworkConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> NetworkConfig:
         """Build from plain values; an unknown key is an error, not a silent default."""
-        unknown = sorted(set(values) - {field.name for field in fields(cls)})
-        if unknown:
-            raise InputError(f"unknown network setting: {', '.join(unknown)}")
+        check_keys(cls, values, "network")
         return cls(**values)
 
 

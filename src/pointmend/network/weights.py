@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from pointmend.errors import InputError
 
@@ -51,7 +51,7 @@ def shipped_models() -> list[str]:
 def save_model(path: Path, network: ScoreNetwork, card: ModelCard) -> None:
     """Write `path` (.safetensors) and its card (.json) beside it."""
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    save_file(tensors, path.with_suffix(".safetensors"))
+    path.with_suffix(".safetensors").write_bytes(save(tensors))
     path.with_suffix(".json").write_text(json.dumps(card.to_dict(), indent=1) + "\n")
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pointmend.errors import InputError
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
+from pointmend.settings import check_choices, check_keys
 
 Target = Literal["nearest", "projection"]
 
@@ -52,6 +52,9 @@ class TrainingConfig:
     clip: float = 2.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_choices(self, "training")
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return asdict(self)
@@ -59,9 +62,7 @@ class TrainingConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainingConfig:
         """Build from plain values; an unknown key is an error."""
-        unknown = sorted(set(values) - {item.name for item in fields(cls)})
-        if unknown:
-            raise InputError(f"unknown training setting: {', '.join(unknown)}")
+        check_keys(cls, values, "training")
         known = dict(values)
         if "network" in known:
             known["network"] = NetworkConfig.from_dict(known["network"])
