@@ -29,7 +29,7 @@ Float64 = NDArray[np.float64]
 # What a patch holds: the paper's 1000 points; a local network does not care where a patch ends,
 # so that large ones waste less on overlap.
 PAPER_PATCH_POINTS = 1000
-LOCAL_PATCH_POINTS = 20_000
+LOCAL_PATCH_POINTS = 60_000
 LOCAL_OVERLAP = 2.5
 
 

@@ -15,6 +15,7 @@ from pointmend.diffusion.arrangement import search_tau
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.frames import KNOWN_SPACING, CloudFrame, frame_cloud
+from pointmend.geometry.ordering import distinct_points
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
 
@@ -135,7 +136,7 @@ class Denoiser:
             nothing = np.zeros(len(positions))
             return Result(positions, nothing, 0.0, 0.0, (0.0,), np.logical_not(valid), False)
         # Points in one place are one point to the network, and move together.
-        distinct, copies = np.unique(positions[valid], axis=0, return_inverse=True)
+        distinct, copies = distinct_points(positions[valid])
         frame = frame_cloud(distinct)
 
         def report(state: Progress) -> None:
@@ -145,7 +146,7 @@ class Denoiser:
                 progress(state)
                 return
             whole = positions.copy()
-            whole[valid] = frame.leave(state.positions)[copies.reshape(-1)]
+            whole[valid] = frame.leave(state.positions)[copies]
             progress(Progress(state.done, state.total, state.step, state.steps, whole))
 
         outcome = self.sampler.run(
@@ -160,9 +161,9 @@ class Denoiser:
         # The displacement is what is scaled back, so that large offsets lose nothing.
         shift = (outcome.positions - frame.enter(distinct)) * (frame.scale * strength)
         moved = positions.copy()
-        moved[valid] += shift[copies.reshape(-1)]
+        moved[valid] += shift[copies]
         displacement = np.zeros(len(positions))
-        displacement[valid] = np.linalg.norm(shift, axis=1)[copies.reshape(-1)]
+        displacement[valid] = np.linalg.norm(shift, axis=1)[copies]
         return Result(
             points=moved,
             displacement=displacement,
@@ -185,7 +186,7 @@ class Denoiser:
         valid = _finite_rows(positions)
         if not valid.any():
             return NoiseEstimate(0.0, 0.0, in_trained_range=False)
-        distinct = np.unique(positions[valid], axis=0)
+        distinct, _ = distinct_points(positions[valid])
         frame = frame_cloud(distinct)
         scores, _ = self.sampler.first_scores(frame.enter(distinct))
         sigma = self.sampler.estimate_sigma(scores, frame.spacing / frame.scale)

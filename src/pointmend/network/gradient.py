@@ -75,20 +75,34 @@ class GradientPrediction(nn.Module):
         """
         place = torch.empty(len(cloud.positions), dtype=torch.int64, device=rows.device)
         place[rows] = torch.arange(len(rows), device=rows.device)
+        told = self.feature(fused)
+        own = self.own_feature(fused) if self.config.mutual else None
         if torch.is_grad_enabled() or at.device.type != "cpu":
-            return self._scores_at(cloud, fused, place, at)
-        parts = [self._scores_at(cloud, fused, place, part) for part in torch.split(at, CHUNK)]
+            return self._scores_at(cloud, told, own, place, at)
+        parts = [self._scores_at(cloud, told, own, place, part) for part in torch.split(at, CHUNK)]
         return torch.cat(parts) if parts else fused.new_zeros(0, 3)
 
-    def _scores_at(self, cloud: LocalGeometry, fused: Tensor, place: Tensor, at: Tensor) -> Tensor:
-        """Scores (Q, 3) at rows (Q,), from F (U, channels) found by place: row -> row of F."""
+    def _scores_at(
+        self, cloud: LocalGeometry, told: Tensor, own: Tensor | None, place: Tensor, at: Tensor
+    ) -> Tensor:
+        """
+        Scores (Q, 3) at some rows (Q,).
+
+        Parameters
+        ----------
+        told, own : (U, hidden) what the features say of a point as a neighbour, and as v itself.
+        place : row of the cloud -> row of told and own.
+        """
         k = self.config.gradient_neighbours
         neighbours = cloud.neighbours[at, :k]
         pairs = neighbours.reshape(-1)
         offsets = cloud.positions[at].unsqueeze(1) - cloud.positions[neighbours]
         votes = PlaneVotes(cloud.planes, at, pairs, offsets) if cloud.planes is not None else None
 
-        hidden = self._first_layer(cloud, fused, place, at, pairs, offsets, votes)
+        hidden = self._see(cloud, pairs, offsets, votes) + told.index_select(0, place[pairs])
+        if own is not None:
+            itself = own.index_select(0, place[at]).unsqueeze(1)
+            hidden = (hidden.reshape(-1, k, itself.shape[2]) + itself).flatten(0, 1)
         answer = self.output(torch.relu(self.blocks(hidden)))
         gradient = FREE_GAIN * answer[:, :3]
         if cloud.frames is not None:
@@ -97,17 +111,10 @@ class GradientPrediction(nn.Module):
             gradient = gradient + votes.mix(torch.softmax(answer[:, 4:], dim=1))
         return self.fuse(gradient.reshape(-1, k, 3), answer[:, 3].reshape(-1, k))
 
-    def _first_layer(
-        self,
-        cloud: LocalGeometry,
-        fused: Tensor,
-        place: Tensor,
-        at: Tensor,
-        pairs: Tensor,
-        offsets: Tensor,
-        votes: PlaneVotes | None,
+    def _see(
+        self, cloud: LocalGeometry, pairs: Tensor, offsets: Tensor, votes: PlaneVotes | None
     ) -> Tensor:
-        """What G knows of every pair (v, i), as (Q k, hidden)."""
+        """The half of the first layer that looks at the geometry of pairs (v, i): (P, hidden)."""
         frames = None if cloud.frames is None else cloud.frames[pairs]
         seen = [OFFSET_GAIN * turned(offsets.reshape(-1, 1, 3), frames).squeeze(1)]
         if votes is not None:
@@ -115,11 +122,6 @@ class GradientPrediction(nn.Module):
             if self.config.mutual:
                 seen.extend((HEIGHT_GAIN * votes.own_heights, votes.agreement))
         hidden: Tensor = self.offset(torch.cat(seen, dim=1))
-        k = self.config.gradient_neighbours
-        hidden = hidden + self.feature(fused).index_select(0, place[pairs])
-        if self.config.mutual:
-            own = self.own_feature(fused.index_select(0, place[at]))
-            hidden = (hidden.reshape(-1, k, own.shape[1]) + own.unsqueeze(1)).flatten(0, 1)
         return hidden
 
     def fuse(self, gradients: Tensor, weights: Tensor) -> Tensor:
