@@ -1,0 +1,35 @@
+"""Rules of the house that no linter knows."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pointmend
+
+SOURCE = Path(pointmend.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_module(module: Path) -> None:
+    text = module.read_text()
+    assert text.startswith('"""'), "a module says in its first line which room it is"
+    assert not re.search(r"import pickle|torch\.(load|save)\(|allow_pickle=True", text)
+    if module.parent.name != "cli":
+        assert not re.search(r"^\s*print\(", text, re.MULTILINE), "only the edge prints"
+
+
+def test_importing_the_package_does_not_import_torch() -> None:
+    code = "import sys, pointmend; print([m for m in ('torch', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    for name in pointmend.__all__:
+        assert getattr(pointmend, name) is not None
+    with pytest.raises(AttributeError):
+        pointmend.nonsense  # noqa: B018
