@@ -145,15 +145,18 @@ def test_rows_with_nan_stay_in_place_and_do_not_matter() -> None:
 
 
 def test_only_nan_is_returned_as_it_came() -> None:
-    result = small_denoiser().denoise(np.full((4, 3), np.nan))
+    given = np.full((4, 3), np.nan)
+    result = small_denoiser().denoise(given)
     assert result.invalid.all()
     assert np.isnan(result.points).all()
+    assert not np.shares_memory(result.points, given)
 
 
 def test_points_in_one_place_move_together() -> None:
     points = noisy_sphere(300)
     doubled = small_denoiser().denoise(np.vstack([points, points[:50]])).points
     assert np.array_equal(doubled[:50], doubled[300:])
+    assert np.array_equal(doubled[:300], small_denoiser().denoise(points).points)
 
 
 def test_a_million_copies_of_a_few_points_do_not_hang() -> None:

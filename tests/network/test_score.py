@@ -110,8 +110,17 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
     generator = torch.Generator().manual_seed(3)
     turn = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
     turn = turn * torch.linalg.det(turn)
+    start = x + 0.01 * torch.randn(200, 3, generator=generator)
+
+    def scores(now: Tensor, before: Tensor) -> Tensor:
+        cloud = network.look(now, 200)
+        initial = network.features(network.look(before, 200))
+        time = torch.full((200,), 0.5)
+        return network.scores(cloud, network.features(cloud), initial, before, time)
+
     with torch.no_grad():
-        straight, turned = network(x, 200), network(x @ turn.T + 0.3, 200)
+        straight = scores(x, start)
+        turned = scores(x @ turn.T + 0.3, start @ turn.T + 0.3)
     assert (turned - straight @ turn.T).norm(dim=1).median() < 1e-5
 
 

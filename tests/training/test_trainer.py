@@ -215,6 +215,11 @@ def test_a_failed_write_leaves_the_old_checkpoint(
 ) -> None:
     trainer = Trainer(shapes, CONFIG, tmp_path)
     trainer.train(Limits(steps=1))
+    file = (tmp_path / CHECKPOINT).stat().st_ino
+    trainer.save()
+    # A new file takes the old one's place: nothing is ever written into a checkpoint.
+    assert (tmp_path / CHECKPOINT).stat().st_ino != file
+    assert not list(tmp_path.glob("*.tmp"))
     old = (tmp_path / CHECKPOINT).read_bytes()
 
     def full_disk(descriptor: int) -> None:

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from pointmend.denoising.scorer import LONGEST_SCORE, PatchScorer
+from pointmend.geometry.patches import cover_by_patches
+from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
+from pointmend.network.score import ScoreNetwork
+
+SMALL = {"channels": 8, "hidden": 8, "layers": 1, "blocks": 1}
+
+
+def awake(config: NetworkConfig) -> ScoreNetwork:
+    torch.manual_seed(0)
+    network = ScoreNetwork(replace(config, **SMALL)).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return network
+
+
+@pytest.mark.parametrize("config", [PAPER, DEFAULT], ids=["paper", "default"])
+def test_later_steps_see_the_features_of_the_noisy_input(config: NetworkConfig) -> None:
+    network = awake(config)
+    rng = np.random.default_rng(0)
+    x = 0.2 * rng.random((150, 3))
+    later = x + 0.01 * rng.standard_normal(x.shape)
+    patches = cover_by_patches(x, 150, 1.0)
+    scorer = PatchScorer(network, patches, torch.device("cpu"), batch=1)
+    scorer(x, 1.0)
+    found = scorer(later, 0.4)
+
+    def local(points: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(points[patches.members[0]] - patches.centres[0]).float()
+
+    with torch.no_grad():
+        start, now = network.look(local(x), 150), network.look(local(later), 150)
+        expected = network.scores(
+            now,
+            network.features(now),
+            network.features(start),
+            start.positions,
+            torch.full((150,), 0.4),
+        )
+    assert np.allclose(found[patches.members[0]], expected.numpy(), atol=1e-6)
+
+
+def test_scores_beyond_all_training_are_no_scores() -> None:
+    network = awake(DEFAULT)
+    x = np.vstack([0.2 * np.random.default_rng(1).random((200, 3)), [[50.0, 0.0, 0.0]]])
+    scorer = PatchScorer(network, cover_by_patches(x, 300, 1.0), torch.device("cpu"), batch=1)
+    scores = scorer(x, 1.0)
+    assert np.all(scores[-1] == 0.0)
+    assert np.linalg.norm(scores, axis=1).max() <= LONGEST_SCORE
