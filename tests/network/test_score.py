@@ -110,7 +110,7 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
     generator = torch.Generator().manual_seed(3)
     turn = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
     turn = turn * torch.linalg.det(turn)
-    start = x + 0.01 * torch.randn(200, 3, generator=generator)
+    start = x + 0.05 * torch.randn(200, 3, generator=generator)
 
     def scores(now: Tensor, before: Tensor) -> Tensor:
         cloud = network.look(now, 200)
@@ -121,7 +121,7 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
     with torch.no_grad():
         straight = scores(x, start)
         turned = scores(x @ turn.T + 0.3, start @ turn.T + 0.3)
-    assert (turned - straight @ turn.T).norm(dim=1).median() < 1e-5
+    assert (turned - straight @ turn.T).norm(dim=1).median() < 1e-6
 
 
 def test_time_and_the_noisy_input_change_the_learned_fusion_only() -> None:
