@@ -109,10 +109,10 @@ class Sampler:
         plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_scores(self, x: Float64) -> tuple[Float64, Patches]:
+    def first_scores(self, x: Float64) -> Float64:
         """The scores (N, 3) of a noisy cloud (N, 3), as the noise estimate needs them."""
         patches = self.construct_patches(x)
-        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0), patches
+        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0)
 
     def run(
         self,

@@ -138,6 +138,7 @@ class Denoiser:
         # Points in one place are one point to the network, and move together.
         distinct, copies = distinct_points(positions[valid])
         frame = frame_cloud(distinct)
+        noisy = frame.enter(distinct)
 
         def report(state: Progress) -> None:
             if progress is None:
@@ -150,7 +151,7 @@ class Denoiser:
             progress(Progress(state.done, state.total, state.step, state.steps, whole))
 
         outcome = self.sampler.run(
-            frame.enter(distinct),
+            noisy,
             spacing=frame.spacing / frame.scale,
             steps=steps,
             eta=eta,
@@ -159,7 +160,7 @@ class Denoiser:
             report=report,
         )
         # The displacement is what is scaled back, so that large offsets lose nothing.
-        shift = (outcome.positions - frame.enter(distinct)) * (frame.scale * strength)
+        shift = (outcome.positions - noisy) * (frame.scale * strength)
         moved = positions.copy()
         moved[valid] += shift[copies]
         displacement = np.zeros(len(positions))
@@ -188,8 +189,9 @@ class Denoiser:
             return NoiseEstimate(0.0, 0.0, in_trained_range=False)
         distinct, _ = distinct_points(positions[valid])
         frame = frame_cloud(distinct)
-        scores, _ = self.sampler.first_scores(frame.enter(distinct))
-        sigma = self.sampler.estimate_sigma(scores, frame.spacing / frame.scale)
+        sampler = self.sampler
+        scores = sampler.first_scores(frame.enter(distinct))
+        sigma = sampler.estimate_sigma(scores, frame.spacing / frame.scale)
         known = _is_known(frame, sigma)
         return NoiseEstimate(sigma * frame.scale, frame.spacing, in_trained_range=known)
 

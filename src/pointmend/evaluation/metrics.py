@@ -12,6 +12,7 @@ from pointmend.geometry.meshes import Mesh, unit_sphere
 from pointmend.geometry.triangles import (
     EXACT,
     PairDistance,
+    checked_points,
     closest_on_segments,
     faces_to_points,
     points_to_mesh,
@@ -80,7 +81,7 @@ def chamfer(prediction: Floats, clean: Floats) -> float:
     clean
         ``(M, 3)`` clean points.
     """
-    prediction, clean = _cloud(prediction), _cloud(clean)
+    prediction, clean = checked_points(prediction), checked_points(clean)
     centre, radius = _sphere(clean)
     prediction, clean = (prediction - centre) / radius, (clean - centre) / radius
     forth = cKDTree(clean).query(prediction)[0]
@@ -106,7 +107,7 @@ def point_to_mesh(prediction: Floats, mesh: Mesh, variant: Variant = "published"
     if variant not in VARIANTS:
         raise InputError(f"Unknown P2M variant {variant!r}; choose one of {', '.join(VARIANTS)}.")
     centre, radius = _sphere(mesh.vertices)
-    points = (_cloud(prediction) - centre) / radius
+    points = (checked_points(prediction) - centre) / radius
     mesh = Mesh((mesh.vertices - centre) / radius, mesh.faces)
     distance = VARIANTS[variant]
     forth = points_to_mesh(points, mesh, distance).squared
@@ -124,7 +125,7 @@ def surface_error(points: Floats, mesh: Mesh) -> SurfaceError:
     mesh
         The true surface in the same frame.
     """
-    squared = points_to_mesh(_cloud(points), mesh).squared
+    squared = points_to_mesh(checked_points(points), mesh).squared
     return SurfaceError(
         rms=float(np.sqrt(squared.mean())),
         percentile_95=float(np.percentile(np.sqrt(squared), 95)),
@@ -142,7 +143,7 @@ def share_worsened(noisy: Floats, prediction: Floats, mesh: Mesh) -> float:
     mesh
         The true surface in the same frame.
     """
-    noisy, prediction = _cloud(noisy), _cloud(prediction)
+    noisy, prediction = checked_points(noisy), checked_points(prediction)
     if noisy.shape != prediction.shape:
         raise InputError(
             f"Noisy input ({len(noisy)} points) and result ({len(prediction)} points) "
@@ -161,7 +162,7 @@ def hausdorff(first: Floats, second: Floats) -> float:
     first, second
         ``(N, 3)`` and ``(M, 3)``.
     """
-    first, second = _cloud(first), _cloud(second)
+    first, second = checked_points(first), checked_points(second)
     forth = cKDTree(second).query(first)[0]
     back = cKDTree(first).query(second)[0]
     return float(max(forth.max(), back.max()))
@@ -177,7 +178,7 @@ def spacing_variation(points: Floats) -> float:
     points
         ``(N, 3)``, N >= 2.
     """
-    points = _cloud(points)
+    points = checked_points(points)
     if len(points) < 2:
         raise InputError("Spacing needs at least two points.")
     gap = cKDTree(points).query(points, k=2)[0][:, 1]
@@ -278,12 +279,3 @@ def _sphere(points: Floats) -> tuple[Floats, float]:
     if radius == 0.0:
         raise InputError("All points coincide; there is no size to normalise by.")
     return centre, radius
-
-
-def _cloud(points: Floats) -> Floats:
-    points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] != 3 or len(points) == 0:
-        raise InputError(f"Points must be an N x 3 array with N >= 1, not of shape {points.shape}.")
-    if not np.isfinite(points).all():
-        raise InputError("Some points are not finite; remove them first.")
-    return points

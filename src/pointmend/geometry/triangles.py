@@ -143,7 +143,7 @@ def points_to_mesh(points: Floats, mesh: Mesh, distance: PairDistance = EXACT) -
     -------
     Squared distances ``(N,)``, face indices ``(N,)``, closest points ``(N, 3)``.
     """
-    points = _checked(points)
+    points = checked_points(points)
     corners = mesh.corners
     count = len(corners)
 
@@ -199,7 +199,7 @@ def faces_to_points(mesh: Mesh, points: Floats, distance: PairDistance = EXACT) 
     -------
     ``(F,)`` squared distances.
     """
-    points = _checked(points)
+    points = checked_points(points)
     corners = mesh.corners
     count = len(corners)
     tree = cKDTree(points)
@@ -380,7 +380,8 @@ def _squared_norm(a: Floats) -> Floats:
     return _dot(a, a)
 
 
-def _checked(points: Floats) -> Floats:
+def checked_points(points: Floats) -> Floats:
+    """Points as a contiguous ``(N, 3)`` array; refuses other shapes, none, and infinite ones."""
     points = np.ascontiguousarray(points, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) == 0:
         raise InputError(f"Points must be an N x 3 array with N >= 1, not of shape {points.shape}.")

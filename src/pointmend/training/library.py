@@ -129,10 +129,10 @@ def open_library(folder: Path, warn: Warn) -> Library:
                     source.clouds.append(found)
         except PointmendError as error:
             warn(f"skipped {place}: {error}")
-    ordered = [sources[key] for key in sorted(sources)]
+    ordered = [(key, sources[key]) for key in sorted(sources)]
     library = Library(
-        training=[s for s in ordered if (s.name, False) in sources and s is sources[s.name, False]],
-        validation=[s for s in ordered if sources.get((s.name, True)) is s],
+        training=[source for (_, validates), source in ordered if not validates],
+        validation=[source for (_, validates), source in ordered if validates],
     )
     if not library.training:
         raise InputError(f"{folder}: no mesh or clean cloud to train on was found")

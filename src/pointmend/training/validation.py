@@ -126,7 +126,7 @@ def calibrate(
         for level in levels:
             noisy = shape.noisy(level)
             frame = frame_cloud(noisy)
-            scores, _ = denoiser.sampler.first_scores(frame.enter(noisy))
+            scores = denoiser.sampler.first_scores(frame.enter(noisy))
             readings.append(trimmed_rms(scores) * frame.scale / frame.spacing)
             truths.append(float((noisy - shape.clean).std()) / frame.spacing)
     return fit_calibration(readings, truths)
