@@ -4,7 +4,9 @@ import torch
 from pointmend.network.edges import EdgeConvolution, feature_graph, neighbour_max
 
 
-@pytest.mark.parametrize(("rows", "queries", "k"), [(50, 50, 4), (3000, 2500, 7), (5, 9, 1)])
+@pytest.mark.parametrize(
+    ("rows", "queries", "k"), [(50, 50, 4), (3000, 2500, 7), (60, 9, 40), (5, 9, 1)]
+)
 def test_neighbour_max_and_its_gradient_agree_with_gathering(
     rows: int, queries: int, k: int
 ) -> None:
@@ -18,6 +20,15 @@ def test_neighbour_max_and_its_gradient_agree_with_gathering(
     (expected,) = torch.autograd.grad((naive * weight).sum(), table)
     assert torch.equal(ours, naive)
     assert torch.allclose(gradient, expected, atol=1e-5)
+    assert torch.equal(neighbour_max(table.detach(), index), naive)
+
+
+def test_a_neighbour_may_win_by_less_than_the_bits_its_place_takes() -> None:
+    table = torch.tensor([[1.0], [1.0 + 2**-23], [-1.0]], requires_grad=True)
+    ours = neighbour_max(table, torch.tensor([[0, 1, 2]]))
+    assert torch.allclose(ours, torch.ones(1, 1), rtol=2**-20)
+    (gradient,) = torch.autograd.grad(ours.sum(), table)
+    assert gradient[:2].sum() == 1.0
 
 
 def test_equal_neighbours_share_one_gradient() -> None:

@@ -67,6 +67,20 @@ def test_scores_of_some_points_are_those_of_all_points(network: ScoreNetwork) ->
     assert torch.allclose(some, whole[[3, 140, 77]], atol=1e-6)
 
 
+def test_features_of_wanted_points_are_those_of_all_points(network: ScoreNetwork) -> None:
+    cloud = network.look(noisy_sheet(400), 200)
+    wanted = torch.tensor([390, 3, 140, 77, 201])
+    others = torch.ones(400, dtype=torch.bool)
+    others[wanted] = False
+    with torch.no_grad():
+        whole = network.features(cloud)
+        some = network.features(cloud, wanted)
+        none = network.features(cloud, wanted[:0])
+    assert torch.allclose(some[wanted], whole[wanted], atol=1e-5)
+    assert not some[others].any()
+    assert not none.any()
+
+
 def test_patches_do_not_see_each_other(network: ScoreNetwork) -> None:
     first, second = noisy_sheet(120, 1), noisy_sheet(120, 2)
     with torch.no_grad():

@@ -34,7 +34,13 @@ class LocalGeometry:
 
 @torch.no_grad()
 def local_geometry(
-    positions: Tensor, patch_points: int, k: int, *, planes: bool, frames: bool
+    positions: Tensor,
+    patch_points: int,
+    k: int,
+    *,
+    planes: bool,
+    frames: bool,
+    plane_neighbours: int = 48,
 ) -> LocalGeometry:
     """
     Look at a cloud: neighbours, and planes and frames when asked for. No gradient passes.
@@ -44,9 +50,12 @@ def local_geometry(
     positions : (M, 3) float32 or float64, patches one after the other.
     patch_points : points of each patch.
     k : neighbours of every point.
+    plane_neighbours : how many of them planes and frames are made from.
     """
     neighbours = neighbour_table(positions, patch_points, k)
-    fitted, axes = fit_planes(positions, neighbours) if planes or frames else (None, None)
+    fitted, axes = None, None
+    if planes or frames:
+        fitted, axes = fit_planes(positions, neighbours[:, :plane_neighbours])
     return LocalGeometry(
         positions=positions.float(),
         neighbours=neighbours,

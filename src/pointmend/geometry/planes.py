@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 
+from .symmetric import eigenvalues, eigenvector
+
 # The neighbourhoods, small to large. The first two are plain means over the nearest points; the
-# others smooth the one before by walking to neighbours again (every third of the 48, so that 16
-# reads cover the ring), once, twice and four times: about 80, 180 and 370 points. Smoothing
-# moments needs no larger search and does not depend on the order of the points.
+# others smooth the one before by walking to neighbours again (16 reads spread over the ring; every
+# third of 48), once, twice and four times: about 80, 180 and 370 points. Smoothing moments needs
+# no larger search and does not depend on the order of the points.
 NEAREST = (12, 32)
 WALKS = (1, 2, 4)
-WALK_STRIDE = 3
+WALK_READS = 16
 SCALES = len(NEAREST) + len(WALKS)
 
 
@@ -35,6 +39,13 @@ class Planes:
     height: Tensor
     spread: Tensor
 
+    def rows(self, index: Tensor | None) -> Planes:
+        """The planes of some points (U,), or all of them when None."""
+        if index is None:
+            return self
+        kept = (getattr(self, field.name).index_select(0, index) for field in fields(self))
+        return Planes(*kept)
+
 
 def neighbourhood_moments(positions: Tensor, neighbours: Tensor) -> Tensor:
     """
@@ -52,24 +63,37 @@ def neighbourhood_moments(positions: Tensor, neighbours: Tensor) -> Tensor:
     x, y, z = positions.unbind(1)
     monomials = torch.stack([x, y, z, x * x, x * y, x * z, y * y, y * z, z * z], dim=1)
     scales = []
-    total = monomials.new_zeros(monomials.shape)
-    columns = neighbours.t().contiguous()
-    for j in range(min(max(NEAREST), len(columns))):
-        total += monomials.index_select(0, columns[j])
-        if j + 1 in NEAREST:
-            scales.append(total / (j + 1))
-    while len(scales) < len(NEAREST):
-        scales.append(total / len(columns))
-    walk = columns[::WALK_STRIDE]
+    total, counted = torch.zeros_like(monomials), 0
+    for nearest in NEAREST:
+        further = neighbours[:, counted:nearest]
+        if further.shape[1] > 0:
+            total = total + neighbourhood_sum(monomials, further)
+            counted += further.shape[1]
+        scales.append(total / counted)
+    walk = neighbours[:, :: max(1, neighbours.shape[1] // WALK_READS)].contiguous()
     current = scales[-1]
     for walks in WALKS:
         for _ in range(walks):
-            total = torch.zeros_like(current)
-            for column in walk:
-                total += current.index_select(0, column)
-            current = total / len(walk)
+            current = neighbourhood_sum(current, walk) / walk.shape[1]
         scales.append(current)
     return torch.stack(scales, dim=1)
+
+
+def neighbourhood_sum(values: Tensor, neighbours: Tensor) -> Tensor:
+    """
+    Sum over each point's neighbours: (M, C) values and (Q, k) rows give (Q, C).
+
+    On the CPU as the product with a sparse matrix of ones, which never stores the gathered rows.
+    """
+    if values.device.type != "cpu":
+        return values[neighbours].sum(dim=1)
+    count, k = neighbours.shape
+    ones = np.ones(count * k, dtype=np.float64)
+    starts = np.arange(0, count * k + 1, k)
+    matrix = csr_array(
+        (ones, neighbours.reshape(-1).numpy(), starts), shape=(count, len(values)), copy=False
+    )
+    return torch.from_numpy(matrix @ values.numpy())
 
 
 def fit_planes(positions: Tensor, neighbours: Tensor) -> tuple[Planes, Tensor]:
@@ -88,91 +112,53 @@ def fit_planes(positions: Tensor, neighbours: Tensor) -> tuple[Planes, Tensor]:
         scale at which the neighbourhood is flattest, turned towards the plane.
     """
     exact = positions.double()
-    moments = neighbourhood_moments(exact, neighbours)
-    centre = moments[..., :3]
-    xx, xy, xz, yy, yz, zz = moments[..., 3:].unbind(-1)
-    second = torch.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], dim=-1).reshape(*xx.shape, 3, 3)
-    covariance = second - centre.unsqueeze(-1) * centre.unsqueeze(-2)
-    variance = symmetric_eigenvalues(covariance)
-    spread = variance.clamp_min(0.0).sqrt()
-    normal = symmetric_eigenvector(covariance, variance[..., 0])
-    offset = centre - exact.unsqueeze(1)
-    flattest = (spread[..., 0] / (spread[..., 1] + 1e-12)).argmin(dim=1)
-    rows = torch.arange(len(exact), device=exact.device)
-    aim = offset[rows, flattest]
-    up = _towards(normal[rows, flattest], aim)
-    longest = symmetric_eigenvector(covariance[rows, flattest], variance[rows, flattest, 2])
+    # One array per entry over all points: the arithmetic below reads and writes whole rows.
+    moments = neighbourhood_moments(exact, neighbours).permute(2, 1, 0).contiguous()
+    centre, second = moments[:3], moments[3:]
+    x, y, z = centre
+    covariance = second - torch.stack([x * x, x * y, x * z, y * y, y * z, z * z])
+    variance = eigenvalues(covariance)
+    spread = variance.clamp_min(0.0).sqrt_()
+    normal = eigenvector(covariance, variance[0])
+    offset = centre - exact.t().unsqueeze(1)
+
+    flattest = (spread[0] / (spread[1] + 1e-12)).argmin(dim=0, keepdim=True)
+    aim = _at_scale(offset, flattest)
+    up = _towards(_at_scale(normal, flattest), aim)
+    longest = eigenvector(_at_scale(covariance, flattest), _at_scale(variance, flattest)[2])
     # Where the axes are not unique the two need not be perpendicular: make them so.
-    across = torch.linalg.cross(up, _towards(longest, aim))
-    across = _unit(across, up.roll(1, dims=1) - up.roll(-1, dims=1))
-    frames = torch.stack([torch.linalg.cross(across, up), across, up], dim=1)
-    normal = _towards(normal, up.unsqueeze(1).expand(-1, SCALES, -1))
-    height = (offset * normal).sum(-1)
-    planes = Planes(offset.float(), normal.float(), height.float(), spread.float())
-    return planes, frames.float()
+    across = torch.linalg.cross(up, _towards(longest, aim), dim=0)
+    across = _unit(across, up.roll(1, dims=0) - up.roll(-1, dims=0))
+    frames = torch.stack([torch.linalg.cross(across, up, dim=0), across, up])
+
+    normal = _towards(normal, up.unsqueeze(1))
+    height = _dot(offset, normal)
+    planes = Planes(*(_by_point(each) for each in (offset, normal, height, spread)))
+    return planes, _by_point(frames.transpose(0, 1))
+
+
+def _by_point(rows: Tensor) -> Tensor:
+    """(..., M) arrays over all points as one float32 table (M, ...)."""
+    return rows.float().permute(*reversed(range(rows.dim()))).contiguous()
+
+
+def _at_scale(rows: Tensor, scale: Tensor) -> Tensor:
+    """Of rows (C, S, M), what belongs to the scale (1, M) chosen for each point: (C, M)."""
+    return rows.gather(1, scale.expand(len(rows), 1, -1)).squeeze(1)
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Scalar products of (3, ...) arrays of vectors; a sum over dim 0 is several times slower."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _towards(axis: Tensor, direction: Tensor) -> Tensor:
-    """Turn the axes (..., 3) into the half-space of the directions (..., 3)."""
-    side = (axis * direction).sum(-1, keepdim=True)
-    return torch.where(side < 0, -axis, axis)
-
-
-def symmetric_eigenvalues(matrix: Tensor) -> Tensor:
-    """
-    Eigenvalues of symmetric 3 x 3 matrices in closed form, smallest first.
-
-    Parameters
-    ----------
-    matrix : (..., 3, 3) float64.
-
-    Returns
-    -------
-    (..., 3)
-
-    Notes
-    -----
-    The trigonometric solution of the characteristic cubic: ten times faster than a LAPACK call
-    per matrix, and in float64 more than exact enough for planes.
-    """
-    mean = matrix.diagonal(dim1=-2, dim2=-1).mean(-1)
-    centred = matrix - mean[..., None, None] * torch.eye(3, dtype=matrix.dtype).to(matrix.device)
-    size = (centred.square().sum((-2, -1)) / 6.0).sqrt()
-    a, b, c = centred.unbind(-2)
-    determinant = (a * torch.linalg.cross(b, c)).sum(-1)
-    cosine = determinant / (2.0 * size**3).clamp_min(torch.finfo(matrix.dtype).tiny)
-    angle = cosine.clamp(-1.0, 1.0).acos() / 3.0
-    third = 2.0 * torch.pi / 3.0
-    shape = torch.stack([(angle + third).cos(), (angle - third).cos(), angle.cos()], dim=-1)
-    return mean.unsqueeze(-1) + 2.0 * size.unsqueeze(-1) * shape
-
-
-def symmetric_eigenvector(matrix: Tensor, value: Tensor) -> Tensor:
-    """
-    Unit eigenvector of symmetric 3 x 3 matrices for a given single eigenvalue.
-
-    Parameters
-    ----------
-    matrix : (..., 3, 3).
-    value : (...,) an eigenvalue of each.
-
-    Returns
-    -------
-    (..., 3). Where the eigenvalue is multiple, some unit vector.
-    """
-    identity = torch.eye(3, dtype=matrix.dtype).to(matrix.device)
-    a, b, c = (matrix - value[..., None, None] * identity).unbind(-2)
-    # The rows span the plane across the eigenvector; the largest cross product is the safest.
-    crosses = torch.stack(
-        [torch.linalg.cross(a, b), torch.linalg.cross(b, c), torch.linalg.cross(c, a)], dim=-2
-    )
-    best = crosses.square().sum(-1).argmax(-1)
-    vector = crosses.gather(-2, best[..., None, None].expand(*best.shape, 1, 3)).squeeze(-2)
-    return _unit(vector, identity[2].expand_as(vector))
+    """Turn the axes (3, ...) into the half-space of the directions (3, ...)."""
+    return torch.where(_dot(axis, direction) < 0, -axis, axis)
 
 
 def _unit(vector: Tensor, otherwise: Tensor) -> Tensor:
-    """Vectors (..., 3) made unit length; the other ones, made unit length, where they vanish."""
-    length = vector.norm(dim=-1, keepdim=True)
-    spare = otherwise / otherwise.norm(dim=-1, keepdim=True).clamp_min(1e-30)
+    """Vectors (3, M) made unit length; the other ones, made unit length, where they vanish."""
+    length = _dot(vector, vector).sqrt_()
+    spare = otherwise / _dot(otherwise, otherwise).sqrt_().clamp_min(1e-30)
     return torch.where(length > 1e-30, vector / length.clamp_min(1e-30), spare)

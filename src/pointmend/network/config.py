@@ -25,6 +25,7 @@ class NetworkConfig:
         turned so that its normal points up; "point": every point sees its surroundings in axes
         of its own, so that the result turns with the cloud exactly.
     planes : feed planes fitted at several scales to E, and let them vote in G.
+    plane_neighbours : spatial neighbours the planes and frames are made from.
     channels : width of the features E and F.
     layers : dynamic edge convolutions of E.
     graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
@@ -43,6 +44,7 @@ class NetworkConfig:
 
     frame: Frame = "centred"
     planes: bool = False
+    plane_neighbours: int = 48
     channels: int = 64
     layers: int = 4
     graph_neighbours: int = 16
@@ -64,7 +66,7 @@ class NetworkConfig:
     @property
     def neighbours(self) -> int:
         """Spatial neighbours that have to be found for every point."""
-        planes = 48 if self.planes or self.frame == "point" else 0
+        planes = self.plane_neighbours if self.planes or self.frame == "point" else 0
         offsets = self.offset_neighbours if self.graph_candidates else 0
         first_graph = self.graph_neighbours + 1
         return max(planes, offsets, first_graph, self.graph_candidates, self.gradient_neighbours)

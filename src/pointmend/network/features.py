@@ -9,7 +9,8 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.planes import SCALES, Planes
 
 from .config import NetworkConfig
-from .edges import EdgeConvolution, feature_graph
+from .edges import EdgeConvolution, feature_graph, take
+from .reach import reach_of
 
 # Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
 OFFSET_GAIN = 20.0
@@ -41,32 +42,60 @@ class FeatureExtraction(nn.Module):
             self.positions = EdgeConvolution(3, width)
         if config.planes:
             self.planes = nn.Sequential(
-                nn.Linear(PLANE_INPUTS, width), nn.ReLU(), nn.Linear(width, width)
+                nn.Linear(PLANE_INPUTS, width), nn.ReLU(inplace=True), nn.Linear(width, width)
             )
         self.convolutions = nn.ModuleList(
             ResidualEdgeConvolution(width) for _ in range(config.layers)
         )
         self.output = nn.Linear(width * (config.layers + 1), width)
 
-    def forward(self, cloud: LocalGeometry) -> Tensor:
-        """Features (M, channels) of all points of the cloud."""
-        config = self.config
-        if config.graph_candidates:
-            x = self.offsets(cloud, cloud.neighbours[:, : config.offset_neighbours])
-            candidates = cloud.neighbours[:, : config.graph_candidates]
-        else:
-            graph = cloud.neighbours[:, 1 : config.graph_neighbours + 1]
-            x = self.positions(OFFSET_GAIN / 4 * cloud.positions, graph)
-            candidates = None
-        if cloud.planes is not None and config.planes:
+    def forward(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
+        """
+        Features of some points.
+
+        Parameters
+        ----------
+        wanted : (U,) rows of the cloud; all when None. A local E computes nothing that they do
+            not depend on.
+
+        Returns
+        -------
+        (U, channels)
+        """
+        if self.config.graph_candidates:
+            return self._local_features(cloud, wanted)
+        graph = cloud.neighbours[:, 1 : self.config.graph_neighbours + 1]
+        x = self.positions(OFFSET_GAIN / 4 * cloud.positions, graph)
+        if self.config.planes and cloud.planes is not None:
             x = x + self.planes(plane_inputs(cloud.planes, cloud.frames))
         stack = [x]
         for convolution in self.convolutions:
-            graph = feature_graph(x, config.graph_neighbours, cloud.patch_points, candidates)
-            x = convolution(x, graph)
+            x = convolution(x, self._graph(x, cloud))
             stack.append(x)
+        features: Tensor = self.output(take(torch.cat(stack, dim=1), wanted))
+        return features
+
+    def _local_features(self, cloud: LocalGeometry, wanted: Tensor | None) -> Tensor:
+        """The same with neighbours chosen among the nearest, for what `wanted` depends on only."""
+        config = self.config
+        candidates = cloud.neighbours[:, : config.graph_candidates]
+        reach = reach_of(candidates, wanted, config.layers)
+        neighbours = take(cloud.neighbours[:, : config.offset_neighbours], reach.inputs)
+        frames = None if cloud.frames is None else take(cloud.frames, reach.inputs)
+        x = self.offsets(cloud.positions, neighbours, frames)
+        if config.planes and cloud.planes is not None:
+            x = x + self.planes(plane_inputs(cloud.planes.rows(reach.inputs), frames))
+        stack = [x]
+        for convolution, near in zip(self.convolutions, reach.candidates):
+            own = None if reach.inputs is None else near[:, 0]
+            x = convolution(x, self._graph(x, cloud, near), own)
+            stack = [take(earlier, own) for earlier in stack] + [x]
         features: Tensor = self.output(torch.cat(stack, dim=1))
         return features
+
+    def _graph(self, x: Tensor, cloud: LocalGeometry, near: Tensor | None = None) -> Tensor:
+        """The dynamic graph of features x."""
+        return feature_graph(x, self.config.graph_neighbours, cloud.patch_points, near)
 
 
 class OffsetConvolution(nn.Module):
@@ -75,14 +104,26 @@ class OffsetConvolution(nn.Module):
     def __init__(self, hidden: int, outputs: int) -> None:
         super().__init__()
         self.edge = nn.Sequential(
-            nn.Linear(3, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+            nn.Linear(3, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, hidden), nn.ReLU()
         )
         self.output = nn.Linear(2 * hidden, outputs)
 
-    def forward(self, cloud: LocalGeometry, neighbours: Tensor) -> Tensor:
-        """From the offsets to (M, k) neighbours to (M, outputs)."""
-        offsets = cloud.positions[neighbours] - cloud.positions.unsqueeze(1)
-        edges = self.edge(OFFSET_GAIN * turned(offsets, cloud.frames))
+    def forward(self, positions: Tensor, neighbours: Tensor, frames: Tensor | None) -> Tensor:
+        """
+        Look at the neighbours' offsets.
+
+        Parameters
+        ----------
+        positions : (M, 3).
+        neighbours : (U, k) rows of positions, the point itself first.
+        frames : (U, 3, 3) axes of the points' own.
+
+        Returns
+        -------
+        (U, outputs)
+        """
+        offsets = positions[neighbours] - positions[neighbours[:, :1]]
+        edges = self.edge(OFFSET_GAIN * turned(offsets, frames))
         result: Tensor = self.output(torch.cat([edges.amax(dim=1), edges.mean(dim=1)], dim=1))
         return result
 
@@ -96,10 +137,10 @@ class ResidualEdgeConvolution(nn.Module):
         self.convolution = EdgeConvolution(width, width)
         self.output = nn.Linear(width, width)
 
-    def forward(self, x: Tensor, graph: Tensor) -> Tensor:
-        """Pass (M, C) features over a graph of (M, k) rows."""
-        result: Tensor = x + self.output(torch.relu(self.convolution(self.norm(x), graph)))
-        return result
+    def forward(self, x: Tensor, graph: Tensor, own: Tensor | None = None) -> Tensor:
+        """Pass (M, C) features over a graph of (U, k) rows, for some rows (U,) or for all."""
+        change: Tensor = self.output(self.convolution(self.norm(x), graph, own).relu_())
+        return take(x, own) + change
 
 
 def plane_inputs(planes: Planes, frames: Tensor | None) -> Tensor:

@@ -15,9 +15,9 @@ def three_layers(inputs: int, width: int) -> nn.Sequential:
     """The paper's 3-layer MLP: (M, inputs) -> (M, width)."""
     return nn.Sequential(
         nn.Linear(inputs, width),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Linear(width, width),
-        nn.ReLU(),
+        nn.ReLU(inplace=True),
         nn.Linear(width, width),
     )
 

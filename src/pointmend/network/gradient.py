@@ -30,7 +30,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add the block's correction."""
-        result: Tensor = x + self.second(torch.relu(self.first(torch.relu(x))))
+        result: Tensor = x + self.second(self.first(torch.relu(x)).relu_())
         return result
 
 
@@ -103,7 +103,7 @@ class GradientPrediction(nn.Module):
         if own is not None:
             itself = own.index_select(0, place[at]).unsqueeze(1)
             hidden = (hidden.reshape(-1, k, itself.shape[2]) + itself).flatten(0, 1)
-        answer = self.output(torch.relu(self.blocks(hidden)))
+        answer = self.output(self.blocks(hidden).relu_())
         gradient = FREE_GAIN * answer[:, :3]
         if cloud.frames is not None:
             gradient = torch.bmm(gradient.unsqueeze(1), cloud.frames[pairs]).squeeze(1)

@@ -11,6 +11,7 @@ from .config import NetworkConfig
 from .features import FeatureExtraction, turned
 from .fusion import FeatureFusion
 from .gradient import GradientPrediction
+from .reach import touched
 
 
 class ScoreNetwork(nn.Module):
@@ -36,12 +37,21 @@ class ScoreNetwork(nn.Module):
             self.config.neighbours,
             planes=self.config.planes,
             frames=self.config.frame == "point",
+            plane_neighbours=self.config.plane_neighbours,
         )
 
-    def features(self, cloud: LocalGeometry) -> Tensor:
-        """E(x): (M, channels)."""
-        result: Tensor = self.extraction(cloud)
-        return result
+    def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
+        """E(x): (M, channels); zeros but for the wanted rows (U,) when they are given."""
+        result: Tensor = self.extraction(cloud, wanted)
+        if wanted is None:
+            return result
+        table = result.new_zeros(len(cloud.positions), result.shape[1])
+        return table.index_copy(0, wanted, result)
+
+    def needed(self, cloud: LocalGeometry, at: Tensor) -> Tensor:
+        """The rows (U,) whose features the scores at some rows (Q,) depend on."""
+        neighbours = cloud.neighbours[at, : self.config.gradient_neighbours]
+        return touched(neighbours, len(cloud.neighbours))[0]
 
     def scores(
         self,
@@ -72,8 +82,7 @@ class ScoreNetwork(nn.Module):
             at = torch.arange(len(cloud.positions), device=cloud.positions.device)
             rows = at
         else:
-            k = self.config.gradient_neighbours
-            rows = torch.unique(cloud.neighbours[at, :k])
+            rows = self.needed(cloud, at)
         if self.config.frame == "point":
             # Absolute positions have no meaning in axes of one's own; the way come so far has.
             moved = (cloud.positions[rows] - start[rows]).unsqueeze(1)

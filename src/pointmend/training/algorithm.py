@@ -97,7 +97,8 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     next_times = times - np.array(batch.deltas)
 
     # Stage 1 (lines 6-7): relative time t / t = 1, both clouds the same.
-    initial = network.features(cloud)
+    near = network.needed(cloud, mask)
+    initial = network.features(cloud, near)
     one = torch.ones(len(cloud.positions))
     scores = network.scores(cloud, initial, initial, cloud.positions, one, mask)
     truth = torch.from_numpy(batch.truth.reshape(-1, 3)[mask.numpy()]).float()
@@ -107,7 +108,11 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     # Stage 2 (lines 8-11): predictions move the masked points, the truth moves the others.
     moved = _stage_two_positions(batch, scores.detach().double().numpy(), times, next_times)
     later = network.look(torch.from_numpy(moved.reshape(-1, 3)).float(), points)
-    current = network.features(later)
+    later_near = network.needed(later, mask)
+    current = network.features(later, later_near)
+    # Some of them were no one's neighbours in stage 1: their E(x^T) is still to be made.
+    new = later_near[torch.isin(later_near, near, invert=True)]
+    initial = initial + network.features(cloud, new)
     relative = torch.from_numpy(np.repeat(next_times / times, points)).float()
     later_scores = network.scores(later, current, initial, cloud.positions, relative, mask)
     masked = moved.reshape(len(batch.patches), points, 3)[:, : len(mask) // len(batch.patches)]
