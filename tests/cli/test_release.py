@@ -1,23 +1,21 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pointmend.cli.main import main
 from pointmend.denoising.denoiser import Denoiser
+from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.procedural import torus
 from pointmend.training.trainer import CHECKPOINT
 
 
 def test_a_checkpoint_is_released_with_its_validation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], write_off: Callable[[Path, Mesh], None]
 ) -> None:
     mesh = torus(around=60, across=24)
-    lines = [f"OFF\n{len(mesh.vertices)} {len(mesh.faces)} 0"]
-    lines += [" ".join(map(str, vertex)) for vertex in mesh.vertices]
-    lines += ["3 " + " ".join(map(str, face)) for face in mesh.faces]
     for folder in ("shapes", "val"):
-        (tmp_path / "data" / folder).mkdir(parents=True)
-        (tmp_path / "data" / folder / f"{folder}.off").write_text("\n".join(lines))
+        write_off(tmp_path / "data" / folder / f"{folder}.off", mesh)
     common = ["--cache", str(tmp_path / "cache")]
     settings = ["network.channels=8", "network.hidden=8", "network.layers=1", "network.blocks=1"]
     run = str(tmp_path / "run")

@@ -110,6 +110,18 @@ def test_the_fixed_schedule_leaves_what_its_factors_leave(noisy: Float64) -> Non
     assert np.allclose(outcome.positions[:, 2], left * noisy[:, 2])
 
 
+def test_ddpm_shrinks_the_cloud_first_and_brings_it_back(noisy: Float64) -> None:
+    """With true scores a single generative step lands on the surface, at the old size."""
+    outcome = run(sampler(plan="generative"), noisy, steps=1)
+    assert np.abs(outcome.positions[:, 2]).max() < 1e-12
+    assert np.allclose(outcome.positions[:, :2], noisy[:, :2], rtol=1e-12)
+    # The scores of the shrunken cloud are asked for anew, and later steps add fresh noise.
+    assert TrueScorer.calls == [1.0, 1.0]
+    several = run(sampler(plan="generative"), noisy, steps=3)
+    assert np.abs(several.positions[:, 2]).max() < 1e-12
+    assert 0.001 < np.std(several.positions[:, 0] - noisy[:, 0]) < 0.02
+
+
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])
 def test_progress_runs_from_nothing_to_all_and_shows_the_cloud(noisy: Float64, mode: Mode) -> None:
     reports: list[Progress] = []

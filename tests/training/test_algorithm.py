@@ -1,5 +1,6 @@
 """Algorithm 1 against a version written line by line, one patch and one point at a time."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -115,3 +116,32 @@ def test_a_patch_does_not_depend_on_its_neighbours_in_the_batch(shapes: list[Sha
     assert np.array_equal(whole.patches[2].noisy, part.patches[0].noisy)
     assert whole.deltas[2:] == part.deltas
     assert np.array_equal(whole.truth[2:], part.truth)
+
+
+def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: list[Shape]) -> None:
+    config = TrainingConfig(
+        network=replace(PAPER, fusion="initial", **SMALL),
+        diffusion="generative",
+        patch_points=90,
+        mask_points=20,
+    )
+    network = awake(config.network)
+    batch = prepare_batch(shapes, network, config, generators(1))
+    clouds: list[torch.Tensor] = []
+    look = network.look
+
+    def watch(positions: torch.Tensor, patch_points: int) -> Any:
+        clouds.append(positions)
+        return look(positions, patch_points)
+
+    network.look = watch  # type: ignore[method-assign]
+    (patch,), (delta,) = batch.patches, batch.deltas
+    fresh = copy.deepcopy(batch.generators[0]).standard_normal(patch.noisy.shape)
+    batch_losses(network, batch, config)
+    t, later = patch.t, patch.t - delta
+    alpha = TRAINING_SCHEDULE.alpha_bar[t] / TRAINING_SCHEDULE.alpha_bar[later]
+    beta = 1.0 - alpha
+    way = batch.truth[0] * beta / (1.0 - TRAINING_SCHEDULE.alpha_bar[t])
+    expected = (patch.noisy + way) / np.sqrt(alpha) + np.sqrt(beta) * fresh
+    assert later > 0
+    assert np.allclose(clouds[0].numpy()[20:], expected[20:], atol=1e-6)

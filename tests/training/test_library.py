@@ -6,9 +6,9 @@ import pytest
 from numpy.typing import NDArray
 
 from pointmend.errors import InputError
+from pointmend.geometry import sample_cache
 from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.procedural import box, torus
-from pointmend.training import library
 from pointmend.training.library import Source, build_shape, open_library
 
 
@@ -86,7 +86,7 @@ def test_meshes_become_even_clouds_in_the_unit_sphere_and_are_cached(
     def never(*arguments: object) -> None:
         raise AssertionError("sampled again")
 
-    monkeypatch.setattr(library, "poisson_disk", never)
+    monkeypatch.setattr(sample_cache, "poisson_disk", never)
     again = build_shape(Source("torus", big), tmp_path, (1000, 1500))
     assert np.allclose(again.clouds[0], shape.clouds[0], atol=1e-6)
     with pytest.raises(AssertionError, match="sampled again"):

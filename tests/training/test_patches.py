@@ -86,3 +86,19 @@ def test_times_cover_their_range(sphere: Shape) -> None:
     assert min(times) >= 900
     assert max(times) <= 1000
     assert len(times) > 60
+
+
+def test_ddpms_patches_shrink_with_time_and_so_does_their_truth(sphere: Shape) -> None:
+    config = TrainingConfig(network=PAPER, patch_points=300, mask_points=40, t_min=1000)
+    kept = draw_patch([sphere], config, np.random.default_rng(3))
+    shrunk_config = replace(config, diffusion="generative")
+    shrunk = draw_patch([sphere], shrunk_config, np.random.default_rng(3))
+    alpha_bar = TRAINING_SCHEDULE.alpha_bar[1000]
+    assert np.allclose(shrunk.clean, np.sqrt(alpha_bar) * kept.clean)
+    # The same noise, in units of which the whole cloud is sqrt(alpha_bar) times as large.
+    assert np.allclose(shrunk.noisy, np.sqrt(alpha_bar) * kept.noisy)
+    assert np.allclose(shrunk.later(0, shrunk_config).clean, kept.clean)
+    assert kept.later(0, config) is kept
+    projection = replace(shrunk_config, target="projection")
+    for patch in (shrunk, shrunk.later(0, shrunk_config)):
+        assert np.allclose(patch.ground_truth(patch.clean, projection), 0.0, atol=2e-4)

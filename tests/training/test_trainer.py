@@ -117,6 +117,20 @@ def test_the_cool_down_ends_at_zero(shapes: list[Shape], tmp_path: Path) -> None
         Limits(cooldown=True)
 
 
+def test_a_sitting_ends_at_whichever_limit_comes_first(shapes: list[Shape], tmp_path: Path) -> None:
+    limits = Limits(steps=10, minutes=1.0, cpu_minutes=2.0)
+    assert limits.share_used(5, 6.0, 12.0) == pytest.approx(0.5)
+    assert limits.share_used(1, 30.0, 12.0) == pytest.approx(0.5)
+    assert limits.share_used(1, 6.0, 90.0) == pytest.approx(0.75)
+    assert Limits().share_used(10**9, 1e9, 1e9) == 0.0
+    assert Limits(steps=0).share_used(0, 0.0, 0.0) == 1.0
+    trainer = Trainer(shapes, CONFIG, tmp_path)
+    rates: list[float] = []
+    trainer.train(Limits(cpu_minutes=0.02, cooldown=True), lambda r: rates.append(r.learning_rate))
+    assert 1.2 <= trainer.state.cpu_seconds < 6.0
+    assert rates[-1] < 0.9 * CONFIG.learning_rate
+
+
 def test_the_averaged_weights_follow_the_weights(shapes: list[Shape], tmp_path: Path) -> None:
     trainer = Trainer(shapes, replace(CONFIG, ema=0.0), tmp_path)
     trainer.train(Limits(steps=4))

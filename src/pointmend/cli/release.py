@@ -50,7 +50,8 @@ class Release:
         """Calibrate, validate, write, and print the validation."""
         import torch
 
-        from pointmend.training.library import default_cache, open_library
+        from pointmend.geometry.sample_cache import default_cache
+        from pointmend.training.library import open_library
         from pointmend.training.release import release
         from pointmend.training.validation import validation_shapes
 

@@ -46,6 +46,10 @@ class Train:
         float | None, tyro.conf.arg(metavar="M", help_behavior_hint="(default: no limit)")
     ] = None
     """Stop after this many minutes."""
+    cpu_minutes: Annotated[
+        float | None, tyro.conf.arg(metavar="M", help_behavior_hint="(default: no limit)")
+    ] = None
+    """Stop after this many CPU minutes, all processes together."""
     resume: Flag = False
     """Continue the run in RUN where it stopped."""
     branch: Annotated[Path | None, tyro.conf.arg(metavar="CHECKPOINT", help_behavior_hint="")] = (
@@ -53,7 +57,7 @@ class Train:
     )
     """Continue another run's checkpoint in RUN, leaving that run as it is."""
     cooldown: Flag = False
-    """Let the learning rate fall to zero over --steps, as before a release."""
+    """Let the learning rate fall to zero on the way to the limit, as before a release."""
     init: Annotated[str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = None
     """Fine-tune this model: a name in the box, or a file."""
     cache: Annotated[
@@ -69,8 +73,8 @@ class Train:
         """Train until a limit or a signal, then write the model."""
         import torch
 
+        from pointmend.geometry.sample_cache import default_cache
         from pointmend.training.config import CONFIGURATIONS
-        from pointmend.training.library import default_cache
         from pointmend.training.session import Plan, Session
         from pointmend.training.trainer import Limits
 
@@ -79,7 +83,7 @@ class Train:
             data=self.data,
             run=self.out,
             config=with_settings(CONFIGURATIONS[self.config], self.set),
-            limits=Limits(steps=self.steps, minutes=self.minutes, cooldown=self.cooldown),
+            limits=Limits(self.steps, self.minutes, self.cpu_minutes, self.cooldown),
             cache=self.cache or default_cache(),
             resume=self.resume,
             branch=self.branch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +17,13 @@ from pointmend.diffusion.arrangement import (
     primary_sigma,
     rms_sigma,
 )
-from pointmend.diffusion.steps import Step, decaying_steps, one_step, reverse_steps
+from pointmend.diffusion.steps import (
+    Step,
+    decaying_steps,
+    generative_steps,
+    one_step,
+    reverse_steps,
+)
 from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.network.score import ScoreNetwork
 
@@ -102,11 +109,14 @@ class Sampler:
             fixed = decaying_steps(steps)
             return fixed, (*(step.time for step in fixed), 0.0)
         arrangement: Arrangement = (
-            arrange(sigma, steps)
-            if self.options.plan == "aligned"
-            else arrange_unaligned(sigma, steps)
+            arrange_unaligned(sigma, steps)
+            if self.options.plan == "unaligned"
+            else arrange(sigma, steps)
         )
-        plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
+        if self.options.plan == "generative":
+            plan = generative_steps(arrangement.schedule, arrangement.times)
+        else:
+            plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
     def first_scores(self, x: Float64) -> Float64:
@@ -153,8 +163,11 @@ class Sampler:
         level = self.estimate_sigma(scores, spacing) if sigma is None else sigma
         plan, times = self.arrange_steps(level, steps, eta)
         steps_planned = len(plan)
+        # DDPM's clouds are drawn to the origin first; all other plans have scale 1.
+        shrunk = 1.0 / math.prod(step.scale for step in plan)
+        current = current if shrunk == 1.0 else shrunk * current
         for number, step in enumerate(plan):
-            if number > 0:
+            if number > 0 or shrunk != 1.0:
                 scores = scorer(current, step.time)
                 calls += 1
             current = step.advance(current, scores, rng)

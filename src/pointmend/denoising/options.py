@@ -10,7 +10,7 @@ from pointmend.settings import check_choices
 
 Mode = Literal["synchronised", "independent"]
 Estimator = Literal["calibrated", "variance", "rms"]
-Plan = Literal["aligned", "unaligned", "one-step", "decaying"]
+Plan = Literal["aligned", "unaligned", "one-step", "decaying", "generative"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SamplerOptions:
     estimator : sigma by Eq. 15 to the letter ("variance"), the RMS of the scores ("rms"), or the
         RMS corrected by what it reads at known noise ("calibrated").
     plan : Eq. 16 on the training schedule ("aligned"), the appendix's variant ("unaligned"), or
-        Table 3's OneStep and FixedSched ("decaying").
+        Table 3's OneStep, FixedSched ("decaying") and GDM ("generative", for a network trained so).
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.

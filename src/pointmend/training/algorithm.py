@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
-from pointmend.diffusion.steps import reverse_factor
+from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
 from pointmend.network.score import ScoreNetwork
 
@@ -33,7 +33,8 @@ class Batch:
     Attributes
     ----------
     patches : B patches of N points.
-    deltas : Delta of each (Alg. 1, line 8), drawn here so that the step itself is deterministic.
+    deltas : Delta of each (Alg. 1, line 8).
+    generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
     truth : (B, N, 3) S(x^t).
     mask : (B K_p,) rows of the masked points.
@@ -41,6 +42,7 @@ class Batch:
 
     patches: Sequence[TrainingPatch]
     deltas: Sequence[int]
+    generators: Sequence[np.random.Generator]
     cloud: LocalGeometry
     truth: Float64
     mask: Tensor
@@ -78,6 +80,7 @@ def prepare_batch(
     return Batch(
         patches=patches,
         deltas=deltas,
+        generators=generators,
         cloud=network.look(torch.from_numpy(noisy).float(), points),
         truth=truth,
         mask=torch.from_numpy(rows.reshape(-1)),
@@ -106,7 +109,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     first = _masked_loss(scores, truth, first_weights)
 
     # Stage 2 (lines 8-11): predictions move the masked points, the truth moves the others.
-    moved = _stage_two_positions(batch, scores.detach().double().numpy(), times, next_times)
+    moved = _stage_two_positions(batch, scores.detach().double().numpy(), next_times, config)
     later = network.look(torch.from_numpy(moved.reshape(-1, 3)).float(), points)
     later_near = network.needed(later, mask)
     current = network.features(later, later_near)
@@ -117,7 +120,12 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     later_scores = network.scores(later, current, initial, cloud.positions, relative, mask)
     masked = moved.reshape(len(batch.patches), points, 3)[:, : len(mask) // len(batch.patches)]
     later_truth = torch.from_numpy(
-        np.concatenate([p.ground_truth(x, config) for p, x in zip(batch.patches, masked)])
+        np.concatenate(
+            [
+                patch.later(int(t), config).ground_truth(x, config)
+                for patch, t, x in zip(batch.patches, next_times, masked)
+            ]
+        )
     ).float()
     # At t - Delta = 0 the weight of Eq. 9 has a pole; the least time trained bounds it.
     floor = TRAINING_SCHEDULE.sigma_bar[config.t_min]
@@ -132,16 +140,17 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
 
 
 def _stage_two_positions(
-    batch: Batch, scores: Float64, times: NDArray[np.int64], next_times: NDArray[np.int64]
+    batch: Batch, scores: Float64, next_times: NDArray[np.int64], config: TrainingConfig
 ) -> Float64:
     """x^{t-Delta} = x^t + c (M s + not M S(x^t)) (Alg. 1, line 9): (B, N, 3)."""
+    arrange = reverse_steps if config.diffusion == "preserving" else generative_steps
     moved = np.empty_like(batch.truth)
     per_patch = scores.reshape(len(batch.patches), -1, 3)
     for number, patch in enumerate(batch.patches):
-        factor = reverse_factor(TRAINING_SCHEDULE, int(times[number]), int(next_times[number]))
-        step = batch.truth[number].copy()
-        step[: per_patch.shape[1]] = per_patch[number]
-        moved[number] = patch.noisy + factor * step
+        way = batch.truth[number].copy()
+        way[: per_patch.shape[1]] = per_patch[number]
+        (step,) = arrange(TRAINING_SCHEDULE, (patch.t, int(next_times[number])))
+        moved[number] = step.advance(patch.noisy, way, batch.generators[number])
     return moved
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from pointmend.atomic import write_atomically
 from pointmend.errors import InputError
 
 from .config import TrainingConfig
@@ -60,16 +60,6 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: RunState) ->
     write_atomically(path, content)
     readable = json.dumps(asdict(state), indent=1) + "\n"
     write_atomically(path.with_suffix(".json"), readable.encode())
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file beside its target, sync it, and rename it into place."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:

@@ -10,6 +10,7 @@ from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.settings import check_choices, check_keys
 
 Target = Literal["nearest", "projection"]
+Diffusion = Literal["preserving", "generative"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class TrainingConfig:
     Attributes
     ----------
     network : the network trained.
+    diffusion : noise is added to the points where they are ("preserving", Eq. 1), or to points
+        drawn towards the patch's centre as DDPM does ("generative", Table 3's GDM).
     target : S as in the paper, the nearest clean point ("nearest", Eq. 14), or the way to the
         surface itself ("projection"), which has a fraction of the variance.
     tangential : share of the nearest point's tangential part added to a projection target.
@@ -37,6 +40,7 @@ class TrainingConfig:
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
+    diffusion: Diffusion = "preserving"
     target: Target = "nearest"
     tangential: float = 0.0
     patch_points: int = 1000

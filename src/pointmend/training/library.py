@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +18,12 @@ from pointmend.geometry.meshes import (
     MESH_SUFFIXES,
     Mesh,
     face_normals,
-    poisson_disk,
     read_mesh,
     sample_surface,
     unit_sphere,
 )
 from pointmend.geometry.neighbours import nearest
+from pointmend.geometry.sample_cache import cached_poisson_disk
 
 from .shapes import Shape, Surface
 
@@ -178,12 +177,6 @@ def _checked(cloud: NDArray[np.floating]) -> Float64:
     return np.asarray(cloud, dtype=np.float64)
 
 
-def default_cache() -> Path:
-    """Where sampled meshes are kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "pointmend" / "shapes"
-
-
 def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLUTIONS) -> Shape:
     """
     Make a source ready for training: unit sphere, clouds of several resolutions, a surface.
@@ -197,24 +190,9 @@ def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLU
     mesh = Mesh((source.mesh.vertices - centre) / radius, source.mesh.faces)
     clouds = [(cloud - centre) / radius for cloud in source.clouds]
     if not clouds:
-        clouds = [_sampled(source, mesh, count, cache) for count in resolutions]
+        clouds = [cached_poisson_disk(mesh, count, cache, source.digest) for count in resolutions]
     points, faces = sample_surface(mesh, SURFACE_POINTS, rng)
     return Shape(source.name, clouds, Surface(points, face_normals(mesh)[faces]))
-
-
-def _sampled(source: Source, mesh: Mesh, count: int, cache: Path) -> Float64:
-    """A Poisson-disk cloud (count, 3) of a mesh, from the cache when it has been made before."""
-    file = cache / f"{source.digest}-{count}.npy"
-    if file.is_file():
-        kept: Float64 = np.load(file, allow_pickle=False).astype(np.float64)
-        return kept
-    cloud = poisson_disk(mesh, count, np.random.default_rng(count))
-    cache.mkdir(parents=True, exist_ok=True)
-    # Two processes may sample the same mesh: each writes its own file, the last rename wins.
-    with tempfile.NamedTemporaryFile(dir=cache, suffix=".tmp", delete=False) as temporary:
-        np.save(temporary, cloud.astype(np.float32))
-    Path(temporary.name).replace(file)
-    return cloud
 
 
 def _shape_of_clouds(source: Source) -> Shape:

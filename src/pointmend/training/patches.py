@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from pointmend.diffusion.schedule import TRAINING_SCHEDULE, diffuse
+from pointmend.diffusion.schedule import TRAINING_SCHEDULE, diffuse, diffuse_generative
 from pointmend.geometry.frames import patch_rotation
 
 from .config import TrainingConfig
@@ -65,6 +65,14 @@ class TrainingPatch:
             result = result + config.tangential * (nearest - along)
         return result
 
+    def later(self, t: int, config: TrainingConfig) -> TrainingPatch:
+        """The patch its ground truth refers to at time t: the same, but for DDPM's scaling."""
+        if config.diffusion == "preserving":
+            return self
+        alpha_bar = TRAINING_SCHEDULE.alpha_bar
+        grown = float(np.sqrt(alpha_bar[t] / alpha_bar[self.t]))
+        return replace(self, clean=grown * self.clean, scale=grown * self.scale, t=t)
+
     def _way_to_nearest(self, x: Float64) -> Float64:
         """NN(x, x^0) - x (Eq. 14): (Q, 3) -> (Q, 3)."""
         _, index = cKDTree(self.clean).query(x)
@@ -85,7 +93,12 @@ def draw_patch(
     turn = Rotation.random(random_state=rng).as_matrix()
     clean = scale * (cloud[index] - centre) @ turn.T
     t = int(rng.integers(config.t_min, TRAINING_SCHEDULE.steps + 1))
-    noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
+    if config.diffusion == "preserving":
+        noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
+    else:
+        noisy = diffuse_generative(clean, t, TRAINING_SCHEDULE, rng)
+        shrunk = float(np.sqrt(TRAINING_SCHEDULE.alpha_bar[t]))
+        clean, scale = shrunk * clean, shrunk * scale
     if config.network.frame == "patch":
         upright = patch_rotation(noisy, rng)
         clean, noisy, turn = clean @ upright.T, noisy @ upright.T, upright @ turn

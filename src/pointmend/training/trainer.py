@@ -43,24 +43,37 @@ class StepReport:
 @dataclass(frozen=True)
 class Limits:
     """
-    When a sitting ends.
+    When a sitting ends: at whichever of its limits is reached first; never when there is none.
 
     Attributes
     ----------
-    steps : steps of this sitting; None for no limit.
-    minutes : wall minutes of this sitting; None for no limit.
-    cooldown : the learning rate falls to zero over `steps`, which must then be given.
+    steps : steps of this sitting.
+    minutes : wall minutes of this sitting.
+    cpu_minutes : CPU minutes of this sitting, all processes together: what makes two runs equal.
+    cooldown : the learning rate falls to zero on the way to the limit, of which there must be one.
     save_every : minutes between checkpoints.
     """
 
     steps: int | None = None
     minutes: float | None = None
+    cpu_minutes: float | None = None
     cooldown: bool = False
     save_every: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.cooldown and self.steps is None:
-            raise InputError("a cool-down needs its length: give the number of steps")
+        if self.cooldown and (self.steps, self.minutes, self.cpu_minutes) == (None, None, None):
+            raise InputError("a cool-down needs its length: give the number of steps, or minutes")
+
+    def share_used(self, steps: int, seconds: float, cpu_seconds: float) -> float:
+        """How far a sitting has come towards its end: 0 at the start, 1 or more when it is over."""
+        shares = [0.0]
+        if self.steps is not None:
+            shares.append(steps / self.steps if self.steps > 0 else 1.0)
+        if self.minutes is not None:
+            shares.append(seconds / (60.0 * self.minutes) if self.minutes > 0 else 1.0)
+        if self.cpu_minutes is not None:
+            shares.append(cpu_seconds / (60.0 * self.cpu_minutes) if self.cpu_minutes > 0 else 1.0)
+        return max(shares)
 
 
 class Trainer:
@@ -135,13 +148,16 @@ class Trainer:
         first = self.optimiser.step
         with ThreadPoolExecutor(max_workers=1) as ahead:
             upcoming = ahead.submit(self._prepare, first)
-            while not self._enough(limits, first, began):
+            while True:
+                cpu_seconds = self.world * (time.process_time() - cpu_began)
+                wall_seconds = time.monotonic() - began
+                share = limits.share_used(self.optimiser.step - first, wall_seconds, cpu_seconds)
+                share = self._agreed(2.0 if self._stop else share)
+                if share >= 1.0:
+                    break
                 batch = upcoming.result()
                 upcoming = ahead.submit(self._prepare, self.optimiser.step + 1)
-                cooled = 0.0
-                if limits.cooldown and limits.steps is not None:
-                    cooled = (self.optimiser.step - first) / limits.steps
-                report = self._step(batch, cooled)
+                report = self._step(batch, share if limits.cooldown else 0.0)
                 self.state.cpu_seconds = cpu_before + self.world * (time.process_time() - cpu_began)
                 after_step(report)
                 if time.monotonic() - saved > 60.0 * limits.save_every:
@@ -172,16 +188,13 @@ class Trainer:
             cpu_seconds=self.state.cpu_seconds,
         )
 
-    def _enough(self, limits: Limits, first: int, began: float) -> bool:
-        """Whether this sitting is over; all processes agree on it."""
-        over = self._stop
-        if limits.minutes is not None:
-            over = over or time.monotonic() - began >= 60.0 * limits.minutes
-        if self.world > 1:
-            vote = torch.tensor([float(over)])
-            dist.all_reduce(vote, op=dist.ReduceOp.MAX)
-            over = bool(vote.item())
-        return over or (limits.steps is not None and self.optimiser.step - first >= limits.steps)
+    def _agreed(self, share: float) -> float:
+        """The largest share any process sees, so that all cool and end together."""
+        if self.world == 1:
+            return share
+        vote = torch.tensor([share], dtype=torch.float64)
+        dist.all_reduce(vote, op=dist.ReduceOp.MAX)
+        return float(vote.item())
 
 
 def _process_place() -> tuple[int, int]:
