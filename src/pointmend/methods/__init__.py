@@ -1,0 +1,1 @@
+"""Methods: every denoiser we compare with, and ours, behind one interface."""
