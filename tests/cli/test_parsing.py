@@ -32,7 +32,11 @@ def test_options_may_stand_anywhere_and_have_underscores() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("foo", "unknown command 'foo'; choose one of denoise, inspect, train, release, demo"),
+        (
+            "foo",
+            "unknown command 'foo'; choose one of denoise, inspect, train, release, evaluate, "
+            "reproduce, demo",
+        ),
         ("--foo", "do not know what to do with --foo (see pointmend --help)"),
         ("denoise", "IN is missing (see pointmend denoise --help)"),
         ("denoise a b c", "do not know what to do with c (see pointmend denoise --help)"),

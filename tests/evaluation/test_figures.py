@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +10,6 @@ from pointmend.evaluation import figures
 from pointmend.evaluation.figures import (
     Camera,
     ambient_shade,
-    before_after_picture,
     colour_map,
     estimate_normals,
     render,
@@ -187,46 +184,3 @@ def test_depth_is_seen_in_the_picture() -> None:
     middle = SIZE[0] // 2
     assert row[middle + 1] < row[middle + 12] - 20.0
     assert row[middle - 12] == pytest.approx(row[middle + 12], abs=2.0)
-
-
-def test_before_after_picture(tmp_path: Path) -> None:
-    noisy, denoised = 1.05 * sphere(400), sphere(400)
-    path = tmp_path / "picture.png"
-    far, near = np.full(400, 0.05), np.zeros(400)
-    before_after_picture(noisy, denoised, far, near, path, panel=(200, 160))
-    with Image.open(path) as picture:
-        assert (picture.format, picture.mode) == ("PNG", "RGB")
-        values = pixels(picture)
-    left, right = (
-        values[100:220, 20:180].mean(axis=(0, 1)),
-        values[100:220, 220:380].mean(axis=(0, 1)),
-    )
-    assert left[0] > left[2]
-    assert right[2] > right[0]
-    assert (values[:84].min(axis=(1, 2)) < 100.0).any(), "no titles"
-    assert (values[-40:].min(axis=(1, 2)) < 100.0).any(), "no numbers at the legend"
-
-
-def test_both_halves_share_one_scale(tmp_path: Path) -> None:
-    points = sphere(300)
-    distance = np.full(300, 0.02)
-    before_after_picture(points, points, distance, distance, tmp_path / "a.png", panel=(200, 160))
-    values = pixels(Image.open(tmp_path / "a.png"))[84:244]
-    np.testing.assert_array_equal(values[:, :200], values[:, 200:])
-
-
-def test_perfect_clouds_can_be_drawn(tmp_path: Path) -> None:
-    points, zeros = sphere(30), np.zeros(30)
-    before_after_picture(points, points, zeros, zeros, tmp_path / "a.png", panel=(90, 60))
-    one = np.zeros((1, 3))
-    before_after_picture(one, one, zeros[:1], zeros[:1], tmp_path / "b.png", panel=(90, 60))
-    assert (tmp_path / "b.png").exists()
-
-
-def test_pictures_need_points_and_distances(tmp_path: Path) -> None:
-    points, path = sphere(3), tmp_path / "a.png"
-    with pytest.raises(InputError, match="one distance for each point"):
-        before_after_picture(points, points, np.zeros(2), np.zeros(3), path)
-    with pytest.raises(InputError, match="no points"):
-        before_after_picture(points[:0], points[:0], np.zeros(0), np.zeros(0), path)
-    assert not path.exists()

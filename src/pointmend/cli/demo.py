@@ -84,7 +84,7 @@ def write_demo(cloud: PointCloud, denoised: Floats, folder: Path) -> tuple[float
 
     from pointmend.cloud.files import write
     from pointmend.evaluation.example import true_surface
-    from pointmend.evaluation.figures import before_after_picture
+    from pointmend.evaluation.sheets import before_after_picture
     from pointmend.geometry.triangles import points_to_mesh
 
     surface = true_surface()

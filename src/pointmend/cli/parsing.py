@@ -15,9 +15,11 @@ from pointmend.errors import InputError
 
 from .demo import Demo
 from .denoise import Denoise
+from .evaluate import Evaluate
 from .inspect import Inspect
 from .model import ModelChoice
 from .release import Release
+from .reproduce import Reproduce
 from .train import Train
 
 
@@ -33,6 +35,8 @@ COMMANDS: dict[str, type[Command]] = {
     "inspect": Inspect,
     "train": Train,
     "release": Release,
+    "evaluate": Evaluate,
+    "reproduce": Reproduce,
     "demo": Demo,
 }
 
@@ -47,6 +51,8 @@ examples:
   pointmend inspect scan.ply              how noisy is it?
   pointmend train meshes/ --out run       learn from your own shapes
   pointmend release run/checkpoint.safetensors my-model --data meshes/
+  pointmend evaluate meshes/ --methods jet pointmend
+  pointmend reproduce table1 --data DATA  the paper's tables, ours beside them
   pointmend demo                          see it work on a cloud in the box
   pointmend denoise --help                all options of a command
   pointmend --version"""

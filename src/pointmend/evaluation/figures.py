@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,9 @@ Bytes = NDArray[np.uint8]
 
 # Near is blue, far is orange; lightness rises from end to end, so that it also reads in grey.
 _ANCHORS = ("#2f6cc0", "#4a86cc", "#749fcf", "#a3aeb6", "#d2b083", "#f2b052", "#ffb833")
-_BACKGROUND = (255, 255, 255)
-_INK = (33, 37, 41)
-_FAINT_INK = (108, 117, 125)
+BACKGROUND = (255, 255, 255)
+INK = (33, 37, 41)
+FAINT_INK = (108, 117, 125)
 # Pictures are drawn this much larger and then reduced, which smooths every edge.
 _OVERSAMPLING = 2
 _NORMAL_NEIGHBOURS = 16
@@ -213,7 +212,7 @@ def render(
     normals : (N, 3) for the light; estimated when None.
     """
     width, height = (_OVERSAMPLING * side for side in size)
-    canvas = np.tile(np.array(_BACKGROUND, dtype=np.float64), (height, width, 1))
+    canvas = np.tile(np.array(BACKGROUND, dtype=np.float64), (height, width, 1))
     if len(points):
         places, nearness, scale = camera.project(points, width, height)
         least, most = (_OVERSAMPLING * limit for limit in _BALL_PIXELS)
@@ -229,61 +228,11 @@ def render(
     return large.resize(size, Image.Resampling.LANCZOS)
 
 
-def before_after_picture(
-    noisy: Floats,
-    denoised: Floats,
-    distance_before: Floats,
-    distance_after: Floats,
-    path: str | Path,
-    *,
-    titles: tuple[str, str] = ("before", "after"),
-    label: str = "distance to the true surface",
-    camera: Camera | None = None,
-    panel: tuple[int, int] = (620, 470),
-) -> None:
-    """
-    Write two clouds side by side as a PNG, coloured by distance on one scale.
-
-    Parameters
-    ----------
-    noisy, denoised : (N, 3) and (M, 3) finite.
-    distance_before, distance_after : (N,) and (M,) of each point, in any unit.
-    path : where to write.
-    titles : what stands above the two.
-    label : what stands at the colour bar.
-    camera : by default one that has the noisy cloud in view.
-    panel : width and height of each half in pixels.
-    """
-    if len(noisy) != len(distance_before) or len(denoised) != len(distance_after):
-        raise InputError("a picture needs one distance for each point")
-    if len(noisy) == 0:
-        raise InputError("there are no points to draw")
-    camera = camera or Camera.looking_at(noisy)
-    # A few far points must not push all others into one colour.
-    top = float(np.percentile(distance_before, 98)) or float(np.max(distance_before)) or 1.0
-    radius = _BALL_OVER_SPACING * _spacing(noisy)
-    width, height = panel
-    head, foot = 84, 84
-    picture = Image.new("RGB", (2 * width, head + height + foot), _BACKGROUND)
-    draw = ImageDraw.Draw(picture)
-    halves = ((noisy, distance_before, titles[0]), (denoised, distance_after, titles[1]))
-    for number, (points, distance, title) in enumerate(halves):
-        drawn = render(points, colour_map(distance / top), camera, panel, radius)
-        picture.paste(drawn, (number * width, head))
-        middle = number * width + width // 2
-        draw.text((middle, 34), title, _INK, ImageFont.load_default(28), anchor="mm")
-        rms = float(np.sqrt(np.mean(distance**2))) if len(distance) else 0.0
-        caption = f"RMS distance {rms:.3g}"
-        draw.text((middle, 66), caption, _FAINT_INK, ImageFont.load_default(18), anchor="mm")
-    _draw_legend(picture, (width, head + height + 26), top, label)
-    picture.save(path, format="PNG", optimize=True)
-
-
-def _spacing(points: Floats) -> float:
-    """Median distance of points (N, 3) to their nearest neighbours."""
+def ball_radius(points: Floats) -> float:
+    """How large to draw points (N, 3) so that a surface closes up, in the cloud's units."""
     if len(points) < 2:
         return 0.0
-    return float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))
+    return _BALL_OVER_SPACING * float(np.median(cKDTree(points).query(points, k=2)[0][:, 1]))
 
 
 def _light(normals: Floats, camera: Camera) -> Floats:
@@ -293,7 +242,7 @@ def _light(normals: Floats, camera: Camera) -> Floats:
     return np.asarray(0.5 + 0.62 * np.clip(normals @ lamp, 0.0, 1.0))
 
 
-def _draw_legend(picture: Image.Image, place: tuple[int, int], top: float, label: str) -> None:
+def draw_legend(picture: Image.Image, place: tuple[int, int], top: float, label: str) -> None:
     """A colour bar from 0 to `top`, centred at `place` (its middle, its upper edge)."""
     middle, upper = place
     length, thickness = 420, 14
@@ -307,6 +256,6 @@ def _draw_legend(picture: Image.Image, place: tuple[int, int], top: float, label
         text = "0" if share == 0.0 else f"{share * top:.2g}"
         text = f"{text} or more" if share == 1.0 else text
         where = left + round(share * (length - 1))
-        draw.line((where, upper + thickness, where, upper + thickness + 4), _FAINT_INK)
-        draw.text((where, upper + thickness + 8), text, _INK, small, anchor="mt")
-    draw.text((middle, upper - 8), label, _INK, small, anchor="mb")
+        draw.line((where, upper + thickness, where, upper + thickness + 4), FAINT_INK)
+        draw.text((where, upper + thickness + 8), text, INK, small, anchor="mt")
+    draw.text((middle, upper - 8), label, INK, small, anchor="mb")
