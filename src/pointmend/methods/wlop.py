@@ -51,7 +51,7 @@ class Wlop:
     others within r. The noisy points' own densities are not evened out, which is CGAL's default.
 
     The radius, and with it how much is smoothed, does not look at the noise. Memory grows with
-    the pairs within r, about 4 kB per point of an evenly sampled surface.
+    the pairs within r, about 8 kB per point of a surface.
 
     Attributes
     ----------
