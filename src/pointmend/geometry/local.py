@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .neighbours import neighbour_table
-from .planes import Planes, fit_planes
+from .planes import Planes, PlaneScales, fit_planes
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def local_geometry(
     *,
     planes: bool,
     frames: bool,
-    plane_neighbours: int = 48,
+    scales: PlaneScales,
 ) -> LocalGeometry:
     """
     Look at a cloud: neighbours, and planes and frames when asked for. No gradient passes.
@@ -50,12 +50,12 @@ def local_geometry(
     positions : (M, 3) float32 or float64, patches one after the other.
     patch_points : points of each patch.
     k : neighbours of every point.
-    plane_neighbours : how many of them planes and frames are made from.
+    scales : what planes and frames are fitted to.
     """
     neighbours = neighbour_table(positions, patch_points, k)
     fitted, axes = None, None
     if planes or frames:
-        fitted, axes = fit_planes(positions, neighbours[:, :plane_neighbours])
+        fitted, axes = fit_planes(positions, neighbours, scales)
     return LocalGeometry(
         positions=positions.float(),
         neighbours=neighbours,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -11,14 +12,32 @@ from torch import Tensor
 
 from .symmetric import eigenvalues, eigenvector
 
-# The neighbourhoods, small to large. The first two are plain means over the nearest points; the
-# others smooth the one before by walking to neighbours again (16 reads spread over the ring; every
-# third of 48), once, twice and four times: about 80, 180 and 370 points. Smoothing moments needs
-# no larger search and does not depend on the order of the points.
 NEAREST = (12, 32)
-WALKS = (1, 2, 4)
 WALK_READS = 16
-SCALES = len(NEAREST) + len(WALKS)
+
+
+@dataclass(frozen=True)
+class PlaneScales:
+    """
+    The neighbourhoods planes are fitted to, small to large.
+
+    The first two are plain means over the 12 and 32 nearest points. The others smooth the one
+    before by walking to neighbours again (16 reads spread over the ring): about 80, 180 and 370
+    points for 48 neighbours and one, two and four more walks. Smoothing moments needs no larger
+    search and does not depend on the order of the points.
+
+    Attributes
+    ----------
+    neighbours : nearest points that are known.
+    walks : more walks before each further scale.
+    """
+
+    neighbours: int = 48
+    walks: tuple[int, ...] = (1, 2, 4)
+
+    def __len__(self) -> int:
+        """Number of scales S."""
+        return len(NEAREST) + len(self.walks)
 
 
 @dataclass(frozen=True)
@@ -47,7 +66,7 @@ class Planes:
         return Planes(*kept)
 
 
-def neighbourhood_moments(positions: Tensor, neighbours: Tensor) -> Tensor:
+def neighbourhood_moments(positions: Tensor, neighbours: Tensor, walks: Sequence[int]) -> Tensor:
     """
     First and second moments of the neighbourhoods of every point at every scale.
 
@@ -55,6 +74,7 @@ def neighbourhood_moments(positions: Tensor, neighbours: Tensor) -> Tensor:
     ----------
     positions : (M, 3) float64.
     neighbours : (M, K) rows, nearest first.
+    walks : more walks before each further scale.
 
     Returns
     -------
@@ -72,8 +92,8 @@ def neighbourhood_moments(positions: Tensor, neighbours: Tensor) -> Tensor:
         scales.append(total / counted)
     walk = neighbours[:, :: max(1, neighbours.shape[1] // WALK_READS)].contiguous()
     current = scales[-1]
-    for walks in WALKS:
-        for _ in range(walks):
+    for more in walks:
+        for _ in range(more):
             current = neighbourhood_sum(current, walk) / walk.shape[1]
         scales.append(current)
     return torch.stack(scales, dim=1)
@@ -96,7 +116,7 @@ def neighbourhood_sum(values: Tensor, neighbours: Tensor) -> Tensor:
     return torch.from_numpy(matrix @ values.numpy())
 
 
-def fit_planes(positions: Tensor, neighbours: Tensor) -> tuple[Planes, Tensor]:
+def fit_planes(positions: Tensor, neighbours: Tensor, scales: PlaneScales) -> tuple[Planes, Tensor]:
     """
     Fit a plane to every neighbourhood, and give every point a frame of its own.
 
@@ -104,6 +124,7 @@ def fit_planes(positions: Tensor, neighbours: Tensor) -> tuple[Planes, Tensor]:
     ----------
     positions : (M, 3).
     neighbours : (M, K) rows, nearest first, itself among them.
+    scales : the neighbourhoods.
 
     Returns
     -------
@@ -113,7 +134,8 @@ def fit_planes(positions: Tensor, neighbours: Tensor) -> tuple[Planes, Tensor]:
     """
     exact = positions.double()
     # One array per entry over all points: the arithmetic below reads and writes whole rows.
-    moments = neighbourhood_moments(exact, neighbours).permute(2, 1, 0).contiguous()
+    near = neighbours[:, : scales.neighbours]
+    moments = neighbourhood_moments(exact, near, scales.walks).permute(2, 1, 0).contiguous()
     centre, second = moments[:3], moments[3:]
     x, y, z = centre
     covariance = second - torch.stack([x * x, x * y, x * z, y * y, y * z, z * z])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pointmend.errors import InputError
+from pointmend.geometry.planes import PlaneScales
 from pointmend.settings import check_choices, check_keys
 
 Fusion = Literal["learned", "initial", "current", "mean"]
@@ -25,7 +26,7 @@ class NetworkConfig:
         turned so that its normal points up; "point": every point sees its surroundings in axes
         of its own, so that the result turns with the cloud exactly.
     planes : feed planes fitted at several scales to E, and let them vote in G.
-    plane_neighbours : spatial neighbours the planes and frames are made from.
+    plane_neighbours, plane_walks : their neighbourhoods, and those of the frames (`PlaneScales`).
     channels : width of the features E and F.
     layers : dynamic edge convolutions of E.
     graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
@@ -45,6 +46,7 @@ class NetworkConfig:
     frame: Frame = "centred"
     planes: bool = False
     plane_neighbours: int = 48
+    plane_walks: tuple[int, ...] = (1, 2, 4)
     channels: int = 64
     layers: int = 4
     graph_neighbours: int = 16
@@ -72,6 +74,11 @@ class NetworkConfig:
         return max(planes, offsets, first_graph, self.graph_candidates, self.gradient_neighbours)
 
     @property
+    def scales(self) -> PlaneScales:
+        """The neighbourhoods planes are fitted to."""
+        return PlaneScales(self.plane_neighbours, self.plane_walks)
+
+    @property
     def is_local(self) -> bool:
         """Whether a point's score depends on its surroundings alone, so that patches can grow."""
         return self.graph_candidates > 0 and self.frame == "point"
@@ -84,7 +91,10 @@ class NetworkConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> NetworkConfig:
         """Build from plain values; an unknown key is an error, not a silent default."""
         check_keys(cls, values, "network")
-        return cls(**values)
+        known = dict(values)
+        if "plane_walks" in known:
+            known["plane_walks"] = tuple(known["plane_walks"])  # JSON knows lists only
+        return cls(**known)
 
 
 # The network as the paper describes it, at a width two cores can train.

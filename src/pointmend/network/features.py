@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pointmend.geometry.local import LocalGeometry
-from pointmend.geometry.planes import SCALES, Planes
+from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
 from .edges import EdgeConvolution, feature_graph, take
@@ -15,7 +15,7 @@ from .reach import reach_of
 # Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
 OFFSET_GAIN = 20.0
 HEIGHT_GAIN = 30.0
-PLANE_INPUTS = 15 * SCALES
+PLANE_INPUTS = 15  # per scale
 
 
 def turned(vectors: Tensor, frames: Tensor | None) -> Tensor:
@@ -42,7 +42,9 @@ class FeatureExtraction(nn.Module):
             self.positions = EdgeConvolution(3, width)
         if config.planes:
             self.planes = nn.Sequential(
-                nn.Linear(PLANE_INPUTS, width), nn.ReLU(inplace=True), nn.Linear(width, width)
+                nn.Linear(PLANE_INPUTS * len(config.scales), width),
+                nn.ReLU(inplace=True),
+                nn.Linear(width, width),
             )
         self.convolutions = nn.ModuleList(
             ResidualEdgeConvolution(width) for _ in range(config.layers)

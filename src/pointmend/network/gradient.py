@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pointmend.geometry.local import LocalGeometry
-from pointmend.geometry.planes import SCALES, Planes
+from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
 from .features import HEIGHT_GAIN, OFFSET_GAIN, turned
@@ -47,8 +47,8 @@ class GradientPrediction(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        planes = SCALES if config.planes else 0
-        seen = 3 + planes + (2 * SCALES if config.mutual else 0)
+        planes = len(config.scales) if config.planes else 0
+        seen = 3 + planes + (2 * planes if config.mutual else 0)
         # The first layer is split: its feature half is made per point, not per pair.
         self.offset = nn.Linear(seen, config.hidden)
         self.feature = nn.Linear(config.channels, config.hidden, bias=False)
@@ -154,13 +154,13 @@ class PlaneVotes:
     """
 
     def __init__(self, planes: Planes, at: Tensor, pairs: Tensor, offsets: Tensor) -> None:
-        k = offsets.shape[1]
+        k, scales = offsets.shape[1], planes.height.shape[1]
         away = offsets.reshape(-1, 3, 1)
         self.normals = planes.normal[pairs]
         self.heights = planes.height[pairs] - torch.bmm(self.normals, away).squeeze(2)
-        own_normals = planes.normal[at].unsqueeze(1).expand(-1, k, -1, -1).reshape(-1, SCALES, 3)
+        own_normals = planes.normal[at].unsqueeze(1).expand(-1, k, -1, -1).reshape(-1, scales, 3)
         cosine = (self.normals * own_normals).sum(-1)
-        own_heights = planes.height[at].unsqueeze(1).expand(-1, k, -1).reshape(-1, SCALES)
+        own_heights = planes.height[at].unsqueeze(1).expand(-1, k, -1).reshape(-1, scales)
         own_heights = own_heights + torch.bmm(own_normals, away).squeeze(2)
         self.own_heights = torch.where(cosine < 0, -own_heights, own_heights)
         self.agreement = cosine.abs()

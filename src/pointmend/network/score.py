@@ -37,7 +37,7 @@ class ScoreNetwork(nn.Module):
             self.config.neighbours,
             planes=self.config.planes,
             frames=self.config.frame == "point",
-            plane_neighbours=self.config.plane_neighbours,
+            scales=self.config.scales,
         )
 
     def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
