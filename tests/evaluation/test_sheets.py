@@ -42,6 +42,19 @@ def test_a_sheet_has_a_line_per_shape_and_a_column_per_method(tmp_path: Path) ->
     np.testing.assert_allclose(middle(1, 2), 255.0)  # nothing was left of that cloud
 
 
+def test_the_scale_can_be_chosen(tmp_path: Path) -> None:
+    half = [[Panel(sphere(200), np.full(200, 0.5))]]
+    for name, scale in (("own.png", None), ("wide.png", 5.0)):
+        path = tmp_path / name
+        contact_sheet(half, ["a"], path, label="", panel=(60, 60), full_scale=scale)
+    own, wide = (
+        pixels(Image.open(tmp_path / name))[100:130, 20:40].mean(axis=(0, 1))
+        for name in ("own.png", "wide.png")
+    )
+    assert own[0] > own[2]
+    assert wide[2] > wide[0]
+
+
 def test_a_sheet_needs_a_title_for_each_column(tmp_path: Path) -> None:
     panel = Panel(sphere(3), np.zeros(3))
     with pytest.raises(InputError, match="title"):

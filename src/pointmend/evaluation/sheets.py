@@ -55,6 +55,7 @@ def contact_sheet(
     label: str,
     panel: tuple[int, int] = (420, 340),
     cameras: Sequence[Camera] | None = None,
+    full_scale: float | None = None,
 ) -> None:
     """
     Write a PNG with one line per shape and one column per method.
@@ -64,9 +65,11 @@ def contact_sheet(
     rows : panels, all lines equally long. A line's first panel decides how all of it is seen.
     titles : one per column.
     path : where to write.
-    label : what the colours mean; one scale for the sheet, chosen by its first column.
+    label : what the colours mean.
     panel : width and height of each cloud in pixels.
     cameras : one per line; by default each has its first cloud in view.
+    full_scale : the value of the last colour, one for the whole sheet; chosen by the first column
+        when None.
     """
     if not rows or any(len(row) != len(titles) for row in rows):
         raise InputError("a picture needs one title for each of its columns")
@@ -75,8 +78,7 @@ def contact_sheet(
             raise InputError("a picture needs one distance for each point")
     if any(len(row[0].points) == 0 for row in rows):
         raise InputError("there are no points to draw")
-    first = np.concatenate([row[0].values for row in rows])
-    top = float(np.percentile(first, _FULL_SCALE_PERCENTILE)) or float(first.max()) or 1.0
+    top = full_scale or column_scale(rows, 0) or 1.0
     width, height = panel
     line = _CAPTION + height
     size = (len(titles) * width, _HEAD + len(rows) * line + _FOOT)
@@ -98,6 +100,12 @@ def contact_sheet(
             draw.text(place, one.caption, FAINT_INK, ImageFont.load_default(18), anchor="mm")
     draw_legend(picture, (size[0] // 2, size[1] - _FOOT + 26), top, label)
     picture.save(path, format="PNG", optimize=True)
+
+
+def column_scale(rows: Sequence[Sequence[Panel]], column: int) -> float:
+    """A value that nearly all points of a column stay below."""
+    values = np.concatenate([row[column].values for row in rows])
+    return float(np.percentile(values, _FULL_SCALE_PERCENTILE)) or float(values.max(initial=0.0))
 
 
 def before_after_picture(
