@@ -71,7 +71,7 @@ def test_edges_stay_sharper_than_with_a_wider_angle() -> None:
     edge = np.sort(half - np.abs(clean), axis=1)[:, 1] < 0.04
 
     def off(points: Float64) -> float:
-        return float(np.sqrt(np.mean((np.abs(points[edge]) / half).max(axis=1) - 1.0) ** 2))
+        return float(np.sqrt(np.mean(((np.abs(points[edge]) / half).max(axis=1) - 1.0) ** 2)))
 
     sharp = BilateralSmoothing(20, sharpness=20.0)(Task(noisy))
     round_ = BilateralSmoothing(20, sharpness=120.0)(Task(noisy))

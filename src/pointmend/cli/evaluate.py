@@ -24,7 +24,7 @@ class Evaluate:
     ] = None
     """Take this benchmark in DATA, with its own noisy clouds, instead of all meshes."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("identity", "pointmend")
-    """identity oracle jet bilateral wlop mls sbd sbd+our pointmend."""
+    """identity oracle jet bilateral wlop mls glr sbd sbd+our pointmend."""
     metrics: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("cd", "p2m", "rms")
     """cd p2m p2m_points p2m_faces rms percentile_95 largest worsened hausdorff spacing_variation
     cpu_seconds."""

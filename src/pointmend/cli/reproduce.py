@@ -33,7 +33,7 @@ class Reproduce:
     out: Annotated[Path, tyro.conf.arg(metavar="OUT")] = Path("results")
     """Folder for tables (Markdown, CSV, JSON, LaTeX), pictures, report and cells."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = ()
-    """Other methods than the paper's: identity oracle jet bilateral wlop mls sbd sbd+our
+    """Other methods than the paper's: identity oracle jet bilateral wlop mls glr sbd sbd+our
     pointmend."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
     """Points per cloud, one column each."""

@@ -25,7 +25,7 @@ def neighbours_for_level(level: float | None) -> int:
     """
     How many neighbours smoothing by local fits looks at: 30 up to 1 %, 60 up to 2 %, 100 above.
 
-    Those of the published comparisons. Where the level is not known 24, which CGAL's manual uses.
+    Those of the rows we compare with. Where the level is not known 24, little smoothing.
     """
     if level is None:
         return 24

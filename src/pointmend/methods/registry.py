@@ -12,6 +12,7 @@ from pointmend.denoising.options import SamplerOptions
 from pointmend.errors import InputError
 
 from .bilateral import BilateralSmoothing
+from .glr import GraphLaplacian
 from .jet import JetSmoothing
 from .method import Contestant, Method
 from .mls import MovingLeastSquares
@@ -29,8 +30,10 @@ PLAIN: dict[str, Callable[[], Method]] = {
     "oracle": Oracle,
     "jet": JetSmoothing,
     "bilateral": BilateralSmoothing,
-    "wlop": Wlop,
+    # CGAL's radius of 8 spacings is made for thinning a cloud; with all points kept it shrinks.
+    "wlop": lambda: Wlop(spacings=3.0),
     "mls": MovingLeastSquares,
+    "glr": GraphLaplacian,
 }
 METHODS = (*PLAIN, "sbd", "sbd+our", "pointmend")
 

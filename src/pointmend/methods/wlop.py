@@ -56,7 +56,9 @@ class Wlop:
     Attributes
     ----------
     spacings : radius in units of the average spacing, which is the mean over all points of the
-        mean distance to itself and the 6 nearest others; CGAL's default of 8.
+        mean distance to itself and the 6 nearest others. CGAL's default of 8 is made for thinning
+        a cloud to 5 %; where all points are kept it smooths far too much, and 3 (at 1 % of noise)
+        to 4 (at 3 %) is about the best on generated shapes of 10,000 points.
     iterations : CGAL's default of 35.
     repulsion : weight of b_i; 0.45 as in CGAL.
     name, keeps_order : see `Method`.
