@@ -75,3 +75,32 @@ def test_few_and_coinciding_points_stay_finite(count: int) -> None:
         planes, frames = fit_planes(x, neighbour_table(x, count, 48), SCALES)
         assert planes.normal.isfinite().all()
         assert frames.isfinite().all()
+
+
+def test_two_scales_lead_to_where_a_sphere_is() -> None:
+    index = torch.arange(4000, dtype=torch.float64) + 0.5
+    z, angle = 1.0 - index / 2000.0, torch.pi * (1.0 + 5.0**0.5) * index
+    ring = (1.0 - z * z).sqrt()
+    sphere = torch.stack([ring * angle.cos(), ring * angle.sin(), z], dim=1)
+    planes, _ = fit_planes(sphere, neighbour_table(sphere, 4000, 48), SCALES)
+    outward = sphere.unsqueeze(1).float()
+    depth = -(planes.height.unsqueeze(2) * planes.normal * outward).sum(-1)
+    left = -(planes.curved.unsqueeze(2) * planes.normal[:, :-1] * outward).sum(-1)
+    assert (depth.mean(0)[1:] > 0.005).all()  # planes cut the cap off
+    assert (left.mean(0).abs() < 0.2 * depth.mean(0)[:-1]).all()
+
+
+def test_what_lies_flat_is_not_bent() -> None:
+    x = cloud(400)
+    x[:, 2] = 0.1 * x[:, 0]
+    planes, _ = fit_planes(x, neighbour_table(x, 400, 48), SCALES)
+    assert planes.curved.shape == (400, len(SCALES) - 1)
+    assert planes.curved.abs().max() < 1e-6
+
+
+def test_the_extrapolation_is_bounded() -> None:
+    """Scales of one size say nothing about curvature; their difference must not explode."""
+    x = torch.rand(10, 3, dtype=torch.float64)  # every neighbourhood is the whole cloud
+    planes, _ = fit_planes(x, neighbour_table(x, 10, 48), SCALES)
+    assert (planes.curved.abs() <= 5.0 * planes.offset.norm(dim=2)[:, :-1] + 1.0).all()
+    assert planes.curved.isfinite().all()

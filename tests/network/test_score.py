@@ -17,6 +17,7 @@ SMALL: dict[str, Any] = {"channels": 16, "hidden": 16, "layers": 2, "blocks": 2}
 VARIANTS = {
     "paper": replace(PAPER, **SMALL),
     "default": replace(DEFAULT, **SMALL),
+    "curved": replace(DEFAULT, curved=True, plane_walks=(1, 3), **SMALL),
     "one-sided G": replace(DEFAULT, mutual=False, **SMALL),
     "patch frame": replace(DEFAULT, frame="patch", **SMALL),
     "F_T": replace(PAPER, fusion="initial", **SMALL),
@@ -214,7 +215,8 @@ def _planes_and_frames(cloud: LocalGeometry) -> tuple[Tensor, ...]:
     if cloud.planes is None or cloud.frames is None:
         return ()
     planes = cloud.planes
-    return planes.offset, planes.normal, planes.height, planes.spread, cloud.frames
+    fitted = (planes.offset, planes.normal, planes.height, planes.spread, planes.curved)
+    return (*fitted, cloud.frames)
 
 
 class _Scores(torch.nn.Module):
@@ -225,8 +227,8 @@ class _Scores(torch.nn.Module):
         self.network = network
 
     def forward(self, positions: Tensor, neighbours: Tensor, *fitted: Tensor) -> Tensor:
-        planes = Planes(*fitted[:4]) if fitted else None
-        frames = fitted[4] if fitted else None
+        planes = Planes(*fitted[:5]) if fitted else None
+        frames = fitted[5] if fitted else None
         cloud = LocalGeometry(positions, neighbours, len(positions), planes, frames)
         features = self.network.features(cloud)
         time = torch.ones(len(positions))

@@ -27,6 +27,7 @@ class NetworkConfig:
         of its own, so that the result turns with the cloud exactly.
     planes : feed planes fitted at several scales to E, and let them vote in G.
     plane_neighbours, plane_walks : their neighbourhoods, and those of the frames (`PlaneScales`).
+    curved : let the curved surfaces that pairs of planes lead to take part as well. Needs planes.
     channels : width of the features E and F.
     layers : dynamic edge convolutions of E.
     graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
@@ -47,6 +48,7 @@ class NetworkConfig:
     planes: bool = False
     plane_neighbours: int = 48
     plane_walks: tuple[int, ...] = (1, 2, 4)
+    curved: bool = False
     channels: int = 64
     layers: int = 4
     graph_neighbours: int = 16
@@ -64,6 +66,8 @@ class NetworkConfig:
         check_choices(self, "network")
         if self.mutual and not self.planes:
             raise InputError("network.mutual compares planes: set network.planes as well")
+        if self.curved and not self.planes:
+            raise InputError("network.curved is made from planes: set network.planes as well")
 
     @property
     def neighbours(self) -> int:
@@ -77,6 +81,11 @@ class NetworkConfig:
     def scales(self) -> PlaneScales:
         """The neighbourhoods planes are fitted to."""
         return PlaneScales(self.plane_neighbours, self.plane_walks)
+
+    @property
+    def curved_scales(self) -> int:
+        """Number of curved surfaces every point has; 0 when they take no part."""
+        return len(self.scales) - 1 if self.curved else 0
 
     @property
     def is_local(self) -> bool:

@@ -42,7 +42,7 @@ class FeatureExtraction(nn.Module):
             self.positions = EdgeConvolution(3, width)
         if config.planes:
             self.planes = nn.Sequential(
-                nn.Linear(PLANE_INPUTS * len(config.scales), width),
+                nn.Linear(PLANE_INPUTS * len(config.scales) + config.curved_scales, width),
                 nn.ReLU(inplace=True),
                 nn.Linear(width, width),
             )
@@ -69,7 +69,7 @@ class FeatureExtraction(nn.Module):
         graph = cloud.neighbours[:, 1 : self.config.graph_neighbours + 1]
         x = self.positions(OFFSET_GAIN / 4 * cloud.positions, graph)
         if self.config.planes and cloud.planes is not None:
-            x = x + self.planes(plane_inputs(cloud.planes, cloud.frames))
+            x = x + self.planes(plane_inputs(cloud.planes, cloud.frames, self.config.curved))
         stack = [x]
         for convolution in self.convolutions:
             x = convolution(x, self._graph(x, cloud))
@@ -86,7 +86,9 @@ class FeatureExtraction(nn.Module):
         frames = None if cloud.frames is None else take(cloud.frames, reach.inputs)
         x = self.offsets(cloud.positions, neighbours, frames)
         if config.planes and cloud.planes is not None:
-            x = x + self.planes(plane_inputs(cloud.planes.rows(reach.inputs), frames))
+            x = x + self.planes(
+                plane_inputs(cloud.planes.rows(reach.inputs), frames, config.curved)
+            )
         stack = [x]
         for convolution, near in zip(self.convolutions, reach.candidates):
             own = None if reach.inputs is None else near[:, 0]
@@ -145,12 +147,13 @@ class ResidualEdgeConvolution(nn.Module):
         return take(x, own) + change
 
 
-def plane_inputs(planes: Planes, frames: Tensor | None) -> Tensor:
+def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:
     """
     The planes as numbers of order one, in the points' own axes: (M, 15 S).
 
     Per scale: offset to the centre (3), height (1), height in standard deviations (1), the
-    entries of n n^T (6; a normal has no sign), spreads (3), flatness (1).
+    entries of n n^T (6; a normal has no sign), spreads (3), flatness (1). The heights of the
+    curved surfaces, when they take part, are S - 1 more columns.
     """
     normal = turned(planes.normal, frames)
     n0, n1, n2 = normal.unbind(-1)
@@ -163,4 +166,6 @@ def plane_inputs(planes: Planes, frames: Tensor | None) -> Tensor:
         *(HEIGHT_GAIN * planes.spread).unbind(-1),
         3.0 * smallest / (total + 1e-6),
     ]
+    if curved:
+        columns.append(HEIGHT_GAIN * planes.curved)
     return torch.cat(columns, dim=1)

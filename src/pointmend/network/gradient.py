@@ -40,22 +40,23 @@ class GradientPrediction(nn.Module):
 
     g_{v,i}, w_{v,i} = G(v - x_i, F_i) with four residual blocks; xi(v) = sum_i g_{v,i}
     softmax(w)_i. The importance weight is one number per neighbour, so that the fusion does not
-    depend on the axes. With planes, neighbour i also offers its own planes: what would bring v
-    onto them is mixed by a softmax over the scales and added to g.
+    depend on the axes. With planes, neighbour i also offers its own planes (and the curved surfaces
+    they lead to): what would bring v onto them is mixed by a softmax and added to g.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         planes = len(config.scales) if config.planes else 0
-        seen = 3 + planes + (2 * planes if config.mutual else 0)
+        votes = planes + config.curved_scales
+        seen = 3 + votes + (2 * planes if config.mutual else 0)
         # The first layer is split: its feature half is made per point, not per pair.
         self.offset = nn.Linear(seen, config.hidden)
         self.feature = nn.Linear(config.channels, config.hidden, bias=False)
         if config.mutual:
             self.own_feature = nn.Linear(config.channels, config.hidden, bias=False)
         self.blocks = nn.Sequential(*(ResidualBlock(config.hidden) for _ in range(config.blocks)))
-        self.output = nn.Linear(config.hidden, 3 + 1 + planes)
+        self.output = nn.Linear(config.hidden, 3 + 1 + votes)
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
@@ -97,7 +98,9 @@ class GradientPrediction(nn.Module):
         neighbours = cloud.neighbours[at, :k]
         pairs = neighbours.reshape(-1)
         offsets = cloud.positions[at].unsqueeze(1) - cloud.positions[neighbours]
-        votes = PlaneVotes(cloud.planes, at, pairs, offsets) if cloud.planes is not None else None
+        votes = None
+        if cloud.planes is not None:
+            votes = PlaneVotes(cloud.planes, at, pairs, offsets, curved=self.config.curved)
 
         hidden = self._see(cloud, pairs, offsets, votes) + told.index_select(0, place[pairs])
         if own is not None:
@@ -148,23 +151,38 @@ class PlaneVotes:
 
     Attributes
     ----------
-    heights : (P, S) how far v must move along the normals of i's planes to lie on them.
+    normals : (P, V, 3) of i's V = S planes, and of its curved surfaces after them if they vote.
+    heights : (P, V) how far v must move along these normals.
     own_heights : (P, S) the same for x_i and v's planes, all on the side of i's normals.
     agreement : (P, S) |n_i . n_v|.
     """
 
-    def __init__(self, planes: Planes, at: Tensor, pairs: Tensor, offsets: Tensor) -> None:
+    def __init__(
+        self, planes: Planes, at: Tensor, pairs: Tensor, offsets: Tensor, *, curved: bool
+    ) -> None:
         k, scales = offsets.shape[1], planes.height.shape[1]
         away = offsets.reshape(-1, 3, 1)
-        self.normals = planes.normal[pairs]
-        self.heights = planes.height[pairs] - torch.bmm(self.normals, away).squeeze(2)
+        normals = planes.normal[pairs]
         own_normals = planes.normal[at].unsqueeze(1).expand(-1, k, -1, -1).reshape(-1, scales, 3)
-        cosine = (self.normals * own_normals).sum(-1)
+        cosine = (normals * own_normals).sum(-1)
+        depth = torch.bmm(normals, away).squeeze(2)
+        own_depth = torch.bmm(own_normals, away).squeeze(2)
         own_heights = planes.height[at].unsqueeze(1).expand(-1, k, -1).reshape(-1, scales)
-        own_heights = own_heights + torch.bmm(own_normals, away).squeeze(2)
-        self.own_heights = torch.where(cosine < 0, -own_heights, own_heights)
+        self.own_heights = _on_side(cosine, own_heights + own_depth)
         self.agreement = cosine.abs()
+        self.normals, self.heights = normals, planes.height[pairs] - depth
+        if curved:
+            # Between two points of a curved surface the mean of their normals stands upright.
+            between = 0.5 * (depth + _on_side(cosine, own_depth))
+            surfaces = planes.curved[pairs] - between[:, :-1]
+            self.normals = torch.cat([normals, normals[:, :-1]], dim=1)
+            self.heights = torch.cat([self.heights, surfaces], dim=1)
 
     def mix(self, shares: Tensor) -> Tensor:
-        """The displacement (P, 3) of v that the scales agree on by their shares (P, S)."""
+        """The displacement (P, 3) of v that the votes agree on by their shares (P, V)."""
         return torch.bmm((shares * self.heights).unsqueeze(1), self.normals).squeeze(1)
+
+
+def _on_side(cosine: Tensor, height: Tensor) -> Tensor:
+    """Heights along axes turned to the side of others, whose cosine with them is given."""
+    return torch.where(cosine < 0, -height, height)
