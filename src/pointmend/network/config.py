@@ -32,7 +32,8 @@ class NetworkConfig:
     layers : dynamic edge convolutions of E.
     graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
     graph_candidates : spatial neighbours they are chosen among; 0 takes the whole patch (DGCNN,
-        the paper). A limit makes the network local, so that a cloud needs no patches.
+        the paper). A limit makes the network local, so that a cloud needs no patches; as many
+        as graph_neighbours, or fewer, makes the graph the same in every layer.
     offset_neighbours, offset_channels : the first, spatial layer of E, with a limit.
     fusion : F as in the paper ("learned"), or Table 3's F_T ("initial"), F_t ("current") and
         F_{t+T} ("mean").
@@ -114,10 +115,13 @@ DEFAULT = replace(
     PAPER,
     frame="point",
     planes=True,
+    plane_neighbours=32,
+    plane_walks=(1, 2, 4, 8),
+    curved=True,
     mutual=True,
     layers=2,
-    graph_candidates=48,
+    graph_candidates=16,
     offset_neighbours=16,
     offset_channels=16,
-    gradient_neighbours=16,
+    gradient_neighbours=8,
 )
