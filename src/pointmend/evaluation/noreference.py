@@ -24,18 +24,23 @@ class ScanFigures:
 
     Attributes
     ----------
-    residual : median over the points of the RMS distance of its neighbours to their plane.
+    residuals : (N,) RMS distance of every point's neighbours to their plane.
     moved_rms, moved_percentile_95, moved_largest : displacements.
     spacing : median distance to the nearest neighbour.
     spacing_variation : its unevenness.
     """
 
-    residual: float
+    residuals: Float64
     moved_rms: float
     moved_percentile_95: float
     moved_largest: float
     spacing: float
     spacing_variation: float
+
+    @property
+    def residual(self) -> float:
+        """Median over the points."""
+        return float(np.median(self.residuals))
 
 
 def scan_figures(before: Float64, after: Float64) -> ScanFigures:
@@ -48,7 +53,7 @@ def scan_figures(before: Float64, after: Float64) -> ScanFigures:
     """
     moved = np.linalg.norm(after - before, axis=1)
     return ScanFigures(
-        residual=float(np.median(plane_residuals(after))),
+        residuals=plane_residuals(after),
         moved_rms=float(np.sqrt(np.mean(moved**2))),
         moved_percentile_95=float(np.percentile(moved, 95)),
         moved_largest=float(moved.max()),

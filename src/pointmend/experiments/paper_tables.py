@@ -7,7 +7,7 @@ from typing import get_args
 
 from pointmend.denoising.options import SamplerOptions
 from pointmend.evaluation.noise import Pattern
-from pointmend.evaluation.published import published_rows
+from pointmend.evaluation.published import published_rows, published_value
 from pointmend.evaluation.tables import Row, Table
 from pointmend.evaluation.testsets import TestSet
 from pointmend.methods.method import Contestant
@@ -30,12 +30,13 @@ def table1(bench: Workbench) -> Findings:
     peers = contestants(bench.methods or TABLE_1, data=bench.data, model=bench.model)
     rows: list[Row] = []
     findings = Findings("Table 1: methods on synthetic test sets")
-    for test_set in bench.benchmarks():
+    test_sets = bench.benchmarks()
+    for test_set in test_sets:
         found = bench.grid.run(test_set, peers, bench.columns)
         rows += measured_rows(found, peers, bench.columns, ("cd", "p2m"), test_set.name)
         rows += paper_rows(1, bench.columns, ("cd", "p2m"), (test_set.name,))
         findings.pictures.extend(_pictures(bench, test_set, peers))
-    shapes = len(bench.punet().shapes[: bench.grid.shapes])
+    shapes = len(test_sets[0].shapes[: bench.grid.shapes])
     findings.tables.append(
         Table(findings.title, heads(bench.columns, ("cd", "p2m")), rows, [bench.note(shapes)])
     )
@@ -87,13 +88,12 @@ def paper_rows(
     table: int, columns: Sequence[Column], metrics: Sequence[str], groups: Sequence[str]
 ) -> list[Row]:
     """The rows a table of the paper has for these groups; group names only where it has several."""
-    published = published_rows(table)
     rows = []
     for group in groups:
-        for method in dict.fromkeys(m for g, m, _ in published if g == group):
+        for method in dict.fromkeys(m for g, m, _ in published_rows(table) if g == group):
             values = {
-                head(column, metric): published.get((group, method, metric), {}).get(
-                    (column.points, column.level), float("nan")
+                head(column, metric): published_value(
+                    table, group, method, metric, (column.points, column.level)
                 )
                 for column in columns
                 for metric in metrics

@@ -8,7 +8,7 @@ import numpy as np
 
 from pointmend.cloud.files import known_suffixes, read
 from pointmend.errors import InputError, PointmendError
-from pointmend.evaluation.noreference import plane_residuals, scan_figures
+from pointmend.evaluation.noreference import scan_figures
 from pointmend.evaluation.sheets import Panel, contact_sheet
 from pointmend.evaluation.tables import Row, Table
 from pointmend.methods.method import Float64, Task
@@ -50,7 +50,7 @@ def scans(bench: Workbench) -> Findings:
             values = {title: float(getattr(figures, name)) for name, title in FIGURES.items()}
             rows.append(Row(method.name, values, group=path.name))
             local = result - scan.mean(axis=0)
-            panels.append(Panel(local, plane_residuals(local), f"residual {figures.residual:.3g}"))
+            panels.append(Panel(local, figures.residuals, f"residual {figures.residual:.3g}"))
         bench.out.mkdir(parents=True, exist_ok=True)
         picture = bench.out / f"scan-{path.stem}.png"
         titles = [method.name for method in methods]

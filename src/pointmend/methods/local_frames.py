@@ -37,7 +37,8 @@ def in_unit_sphere(points: Float64, denoise: Callable[[Float64], Float64]) -> Fl
     """
     Denoise a cloud moved into the unit sphere, and move the result back.
 
-    Offsets of any size cost no precision, and thresholds mean the same for any units.
+    Offsets of any size cost no precision (what is moved back is the displacement), and thresholds
+    mean the same for any units.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def in_unit_sphere(points: Float64, denoise: Callable[[Float64], Float64]) -> Fl
     centre, radius = unit_sphere(points)
     if radius == 0.0:
         return points.copy()
-    return denoise((points - centre) / radius) * radius + centre
+    x = (points - centre) / radius
+    return points + radius * (denoise(x) - x)
 
 
 def chunks(count: int, width: int) -> Iterator[slice]:

@@ -14,11 +14,11 @@ from pointmend.denoising.calibration import trimmed_rms
 from pointmend.diffusion.arrangement import arrange
 from pointmend.diffusion.steps import decaying_steps, reverse_steps
 from pointmend.geometry.farthest import farthest_points
-from pointmend.geometry.meshes import unit_sphere
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.ordering import distinct_points
 from pointmend.geometry.patches import cover_by_patches
 
+from .local_frames import in_unit_sphere
 from .method import Task
 from .sbd_network import SBDNetwork
 
@@ -36,9 +36,9 @@ ADAPTIVE_STEPS = 5
 
 # Noise level over the trimmed RMS of the first scores: the median over Gaussian noise of 0.5 to
 # 2 %, what SBD was trained on, on four shapes made from formulas with 10,000 and 50,000 points
-# (python -m benchmarks.sbd_check --calibrate). There the estimate is 0.80 to 1.13 of the truth; at
-# 3 %, where the network's scores grow shorter again, 0.44 to 0.64. Little hangs on it: the network
-# is not told the time, and the factors of Eq. 7 depend on ratios of noise levels.
+# (python -m benchmarks.sbd_calibration). There the estimate is 0.80 to 1.13 of the truth; at 3 %,
+# where the network's scores grow shorter again, 0.44 to 0.64. Little hangs on it: the network is
+# not told the time, and the factors of Eq. 7 depend on ratios of noise levels.
 SIGMA_PER_SCORE = 1.31
 
 
@@ -136,16 +136,14 @@ class SBD:
 
     def __call__(self, task: Task) -> Float64:
         """Denoise: (N, 3) -> (N, 3), in another order."""
-        if len(task.points) == 0:
-            return task.points.copy()
-        centre, radius = unit_sphere(task.points)
-        if radius == 0.0:
-            return task.points.copy()
         passes = 2 if task.level is not None and task.level >= TWO_PASSES_FROM else 1
-        x = (task.points - centre) / radius
-        for _ in range(passes):
-            x = self._one_pass(x)
-        return x * radius + centre
+
+        def denoise(x: Float64) -> Float64:
+            for _ in range(passes):
+                x = self._one_pass(x)
+            return x
+
+        return in_unit_sphere(task.points, denoise)
 
     def _one_pass(self, x: Float64) -> Float64:
         """Denoise every patch of a cloud (N, 3), N >= 1, and merge them to N points again."""
@@ -175,15 +173,13 @@ class AdaptiveSBD:
 
     def __call__(self, task: Task) -> Float64:
         """Denoise: (N, 3) -> (N, 3), row by row."""
-        if len(task.points) == 0:
-            return task.points.copy()
-        centre, radius = unit_sphere(task.points)
-        if radius == 0.0:
-            return task.points.copy()
-        x, copies = distinct_points((task.points - centre) / radius)
-        # The displacement is what is scaled back, so that large offsets lose nothing.
-        shift: Float64 = radius * (self._denoised(x) - x)[copies]
-        return task.points + shift
+
+        def denoise(points: Float64) -> Float64:
+            x, copies = distinct_points(points)
+            moved: Float64 = self._denoised(x)[copies]
+            return moved
+
+        return in_unit_sphere(task.points, denoise)
 
     def first_scores(self, x: Float64) -> Float64:
         """Scores (N, 3) of a noisy cloud (N, 3) in the unit sphere: what sigma is read from."""
