@@ -21,7 +21,10 @@ from pointmend.cloud.format import Format
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError, InputError
 
-SUFFIXES = (".csv", ".npy", ".npz", ".ply", ".txt", ".xyz")
+# Formats that keep float64 coordinates and any attribute of any cloud.
+SUFFIXES = (".asc", ".csv", ".npy", ".npz", ".pcd", ".ply", ".pts", ".txt", ".xyz")
+# Grids and local coordinates, single precision, and mesh vertices, which hold less.
+OTHERS = (".bin", ".e57", ".las", ".laz", ".obj", ".off", ".stl")
 OLD = PointCloud(np.arange(30.0).reshape(-1, 3))
 NEW = PointCloud(np.arange(60.0).reshape(-1, 3) + np.array([5e5, 5e6, 0]))
 
@@ -57,6 +60,18 @@ def test_from_every_format_to_every_other(tmp_path: Path, suffix: str, other: st
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("other", [".las", ".laz", ".e57"])
+def test_to_grids_and_back(tmp_path: Path, suffix: str, other: str) -> None:
+    cloud = NEW.with_attribute("intensity", np.arange(20, dtype=np.uint16))
+    write(cloud, tmp_path / f"a{suffix}")
+    write(read(tmp_path / f"a{suffix}"), tmp_path / f"b{other}")
+    write(read(tmp_path / f"b{other}"), tmp_path / f"c{suffix}")
+    back = read(tmp_path / f"c{suffix}")
+    assert np.allclose(back.positions, NEW.positions, rtol=0.0, atol=1e-3)
+    assert back.attributes["intensity"].tolist() == list(range(20))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("count", [0, 1])
 def test_tiny_clouds(tmp_path: Path, suffix: str, count: int) -> None:
     path = tmp_path / f"a{suffix}"
@@ -69,9 +84,9 @@ def test_tiny_clouds(tmp_path: Path, suffix: str, count: int) -> None:
 
 
 def test_unknown_suffixes_are_refused_with_the_known_ones(tmp_path: Path) -> None:
-    assert known_suffixes() == SUFFIXES
+    assert known_suffixes() == tuple(sorted((*SUFFIXES, *OTHERS)))
     for action in (read, lambda path: write(OLD, path)):
-        with pytest.raises(FileFormatError, match=r"'\.foo'; known are \.csv \.npy .* \.xyz$"):
+        with pytest.raises(FileFormatError, match=r"'\.foo'; known are \.asc \.bin .* \.xyz$"):
             action(tmp_path / "a.foo")
 
 
@@ -262,7 +277,7 @@ if stage == "writing":
     sound = files._BY_SUFFIX[".ply"]
     files.register(Format(sound.name, (".ply",), sound.read, half))
 elif stage == "checking":
-    files._verify = pause
+    files.check_written = pause
 elif stage == "renamed":
     files._flush_folder = pause
 

@@ -44,7 +44,7 @@ def written(cloud: PointCloud, folder: Path, suffix: str = ".xyz") -> str:
         st.sampled_from(["float64", "float32", "int64", "uint8"]),
         max_size=3,
     ),
-    st.sampled_from([".xyz", ".txt", ".csv"]),
+    st.sampled_from([".xyz", ".asc", ".txt", ".csv", ".pts"]),
     st.integers(0, 2**32 - 1),
 )
 @quick
@@ -227,3 +227,130 @@ def test_more_rows_than_one_chunk(tmp_path: Path) -> None:
     assert same(back.positions, cloud.positions)
     assert same(back.attributes["i"], cloud.attributes["i"])
     assert isinstance(back.metadata["text"], TextLayout)
+
+
+def test_asc_is_as_xyz(tmp_path: Path) -> None:
+    text = "-13.292464 -112.53682 51.13999 7\n1e-07 nan inf 8\n"
+    cloud = read_text(tmp_path, text, ".asc")
+    assert cloud.attributes["column_3"].tolist() == [7, 8]
+    assert written(cloud, tmp_path, ".asc") == text
+    assert written(cloud, tmp_path, ".xyz") == text
+
+
+PTS = "2\n1.25 2.5 3.75 -2048 255 0 7\n4.5 5.5 6.5 2047 1 2 3\n"
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_pts_with_all_it_can_have(tmp_path: Path, counted: bool) -> None:
+    text = PTS if counted else PTS[2:]
+    cloud = read_text(tmp_path, text, ".pts")
+    assert cloud.positions.tolist() == [[1.25, 2.5, 3.75], [4.5, 5.5, 6.5]]
+    assert list(cloud.attributes) == ["intensity", "red", "green", "blue"]
+    assert cloud.attributes["intensity"].tolist() == [-2048, 2047]
+    assert cloud.attributes["red"].tolist() == [255, 1]
+    assert cloud.attributes["blue"].dtype == np.uint8
+    assert written(cloud, tmp_path, ".pts") == text
+    one = "1\n4.5 5.5 6.5 2047 1 2 3\n"
+    assert written(cloud[1], tmp_path, ".pts") == (one if counted else one[2:])
+    assert written(cloud, tmp_path, ".xyz").startswith("# x y z intensity red green blue\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ("1.5 2.5 3.5", []),
+        ("1.5 2.5 3.5 0.25", ["intensity"]),
+        ("1.5 2.5 3.5 1 2 255", ["red", "green", "blue"]),
+        ("1.5 2.5 3.5 1 2 256", ["column_3", "column_4", "column_5"]),
+        ("1.5 2.5 3.5 0.1 0.2 0.3", ["column_3", "column_4", "column_5"]),
+        ("1.5 2.5 3.5 9 1 -2 3", ["column_3", "column_4", "column_5", "column_6"]),
+        ("1.5 2.5 3.5 1 2", ["column_3", "column_4"]),
+    ],
+)
+def test_columns_of_pts_by_their_number(tmp_path: Path, row: str, names: list[str]) -> None:
+    text = f"1\n{row}\n"
+    cloud = read_text(tmp_path, text, ".pts")
+    assert list(cloud.attributes) == names
+    assert written(cloud, tmp_path, ".pts") == text
+
+
+def test_pts_from_elsewhere(tmp_path: Path) -> None:
+    colours = {name: np.array([i], np.uint8) for i, name in enumerate(["blue", "red", "green"])}
+    cloud = PointCloud(
+        np.array([[5e5 + 1 / 3, 0.5, 0.25]]), {**colours, "intensity": np.array([7])}
+    )
+    assert written(cloud, tmp_path, ".pts") == "1\n500000.3333333333 0.5 0.25 7 1 2 0\n"
+    # What the bare columns would not say is named.
+    deep = cloud.with_attribute("red", np.array([300]))
+    assert written(deep, tmp_path, ".pts").splitlines()[1] == "# x y z intensity red green blue"
+    labelled = cloud.with_attribute("label", np.array([4]))
+    assert written(labelled, tmp_path, ".pts").splitlines()[:2] == [
+        "1",
+        "# x y z blue red green intensity label",
+    ]
+    for wanted in (cloud, deep, labelled):
+        write(wanted, tmp_path / "a.pts")
+        back = read(tmp_path / "a.pts")
+        assert same(back.positions, wanted.positions)
+        assert set(back.attributes) == set(wanted.attributes)
+        assert all(same(back.attributes[name], v) for name, v in wanted.attributes.items())
+
+
+@pytest.mark.parametrize("attributes", [{}, {"a": np.empty(0)}])
+def test_empty_pts(tmp_path: Path, attributes: dict[str, Any]) -> None:
+    write(PointCloud(np.empty((0, 3)), attributes), tmp_path / "a.pts")
+    assert (tmp_path / "a.pts").read_text().startswith("0\n# x y z")
+    back = read(tmp_path / "a.pts")
+    assert len(back) == 0
+    assert list(back.attributes) == list(attributes)
+    assert len(read_text(tmp_path, "0\n", ".pts")) == 0
+    assert len(read_text(tmp_path, "0", ".pts")) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no points"),
+        ("5\n", "says 5 points, but 0 rows follow"),
+        ("3\n1 2 3\n4 5 6\n", "first line says 3 points, but 2 rows follow"),
+        ("1\n1 2 3\n4 5 6\n", "first line says 1 points, but 2 rows follow"),
+        (f"{10**12}\n1 2 3\n", "says 1000000000000 points"),
+        ("9" * 5000 + "\n1 2 3\n", "line 1 has 1 values"),
+        ("-2\n1 2 3\n4 5 6\n", "line 1 has 1 values"),
+        ("2\n3\n1 2 3\n4 5 6\n", "line 2 has 1 values"),
+        ("2\n1 2 3\n4 5\n", "line 3 has 2 values where 3"),
+        ("2\n1 2 3\n4 5 6\n1\n7 8 9\n", "line 4 begins another scan; split it"),
+        (b"2\n1 2 3\n\x00", "binary"),
+    ],
+)
+def test_what_is_wrong_with_pts_is_named(
+    tmp_path: Path, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(FileFormatError, match=message) as caught:
+        read_text(tmp_path, content, ".pts")
+    assert "\n" not in str(caught.value)
+
+
+def test_only_pts_has_a_count(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="line 1 has 1 values"):
+        read_text(tmp_path, PTS, ".xyz")
+
+
+@given(data=st.data())
+@quick
+def test_damaged_pts_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    content = bytearray(PTS.encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content)))
+        gone = data.draw(st.integers(0, 3))
+        content[at : at + gone] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([b"9", b"-", b"\n", b" ", b"1e9", b"nan", b"#"])
+        )
+    try:
+        cloud = read_text(tmp_path, bytes(content), ".pts")
+    except FileFormatError:
+        return
+    write(cloud, tmp_path / "back.pts")
+    back = read(tmp_path / "back.pts")
+    assert same(back.positions, cloud.positions)
+    assert list(back.attributes) == list(cloud.attributes)

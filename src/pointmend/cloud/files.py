@@ -6,14 +6,20 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pointmend.cloud import npy, ply, text
-from pointmend.cloud.format import Format
+from pointmend.cloud import e57, kitti, las, npy, pcd, ply, text, vertices
+from pointmend.cloud.format import Format, PieceReader
 from pointmend.cloud.point_cloud import PointCloud
-from pointmend.errors import FileFormatError, InputError, PointmendError
+from pointmend.errors import FileFormatError, InputError, NotInPieces, PointmendError
+
+Float64 = NDArray[np.float64]
 
 _BY_SUFFIX: dict[str, Format] = {}
 
@@ -27,7 +33,17 @@ def register(added: Format) -> None:
     _BY_SUFFIX.update(dict.fromkeys(added.suffixes, added))
 
 
-for _format in (ply.FORMAT, text.FORMAT, npy.NPY, npy.NPZ):
+for _format in (
+    ply.FORMAT,
+    pcd.FORMAT,
+    las.FORMAT,
+    e57.FORMAT,
+    text.FORMAT,
+    npy.NPY,
+    npy.NPZ,
+    kitti.FORMAT,
+    *vertices.FORMATS,
+):
     register(_format)
 
 
@@ -48,26 +64,74 @@ def read(path: str | os.PathLike[str]) -> PointCloud:
     source = Path(path)
     if source.is_dir():
         raise FileFormatError(f"{source}: is a folder; name a file in it")
-    chosen = _format_of(source)
-    try:
-        mode = source.stat().st_mode
-        if not stat.S_ISREG(mode):  # a pipe would wait for ever
-            raise FileFormatError("is not a regular file")
+    chosen = format_of(source)
+    with errors_about(source):
+        _check_regular(source)
         return chosen.read(source)
+
+
+@contextmanager
+def open_pieces(path: Path) -> Iterator[PieceReader]:
+    """
+    Open a file to read it in pieces; errors name it.
+
+    Raises
+    ------
+    NotInPieces
+        If the format, or this file of it, can only be read as a whole.
+    """
+    chosen = format_of(path)
+    if chosen.pieces is None:
+        raise NotInPieces(f"{path}: {chosen.name} files are read as a whole")
+    with contextlib.ExitStack() as stack:
+        with errors_about(path):
+            _check_regular(path)
+            reader = stack.enter_context(chosen.pieces.open(path))
+        yield _NamedPieces(path, reader)
+
+
+@dataclass(frozen=True)
+class _NamedPieces:
+    """A reader whose errors name its file."""
+
+    path: Path
+    reader: PieceReader
+
+    @property
+    def count(self) -> int:
+        return self.reader.count
+
+    def pieces(self, rows: int) -> Iterator[PointCloud]:
+        with errors_about(self.path):
+            yield from self.reader.pieces(rows)
+
+
+@contextmanager
+def errors_about(path: Path, verb: str = "read") -> Iterator[None]:
+    """Put the path in front of what goes wrong with a file."""
+    try:
+        yield
+    except FileFormatError as error:
+        raise error.about(path) from error
     except PointmendError as error:
-        raise FileFormatError(f"{source}: {error}") from error
+        raise FileFormatError(str(error)).about(path) from error
     except FileNotFoundError as error:
-        raise FileFormatError(f"{source}: no such file") from error
+        raise FileFormatError("no such file").about(path) from error
     except OSError as error:
-        raise FileFormatError(f"{source}: cannot be read: {error.strerror}") from error
+        raise FileFormatError(f"cannot be {verb}: {error.strerror}").about(path) from error
+
+
+def _check_regular(path: Path) -> None:
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe would wait for ever
+        raise FileFormatError("is not a regular file")
 
 
 def write(cloud: PointCloud, path: str | os.PathLike[str]) -> None:
     """
     Write a point cloud; the file is complete and checked, or `path` stays as it was.
 
-    The cloud goes to a temporary file in the same folder, which is flushed to the disk, read back,
-    compared in count and bounds, and only then renamed to `path`.
+    The cloud goes to a temporary file in the same folder, which is read back, compared in count
+    and bounds, flushed to the disk, and only then renamed to `path`.
 
     Raises
     ------
@@ -75,9 +139,22 @@ def write(cloud: PointCloud, path: str | os.PathLike[str]) -> None:
         If the folder is missing, the place cannot be written, or the format cannot hold the cloud.
     """
     target = Path(path)
+    chosen = format_of(target)
+    with put_in_place(target) as part:
+        chosen.write(cloud, part)
+        found = chosen.read(part)
+        check_written((len(cloud), *cloud.bounds()), (len(found), *found.bounds()), chosen, cloud)
+
+
+@contextmanager
+def put_in_place(target: Path) -> Iterator[Path]:
+    """
+    Give a temporary file to write to, and rename it to `target` when the block succeeds.
+
+    Whatever happens, `target` is the old file or the new one, never half; and errors name it.
+    """
     if target.is_dir():
         raise FileFormatError(f"{target}: is a folder; name a file in it")
-    chosen = _format_of(target)
     # A link keeps pointing where it did: the file behind it is replaced.
     real = Path(os.path.realpath(target))
     if not real.parent.is_dir():
@@ -87,22 +164,19 @@ def write(cloud: PointCloud, path: str | os.PathLike[str]) -> None:
     # The suffix stays, because format libraries look at it.
     part = real.parent / f".pointmend-{secrets.token_hex(8)}.part{target.suffix.lower()}"
     try:
-        _create(part, real)
-        chosen.write(cloud, part)
-        _flush(part)
-        _verify(chosen, cloud, part)
-        part.replace(real)
-    except PointmendError as error:
-        raise FileFormatError(f"{target}: {error}") from error
-    except OSError as error:
-        raise FileFormatError(f"{target}: cannot be written: {error.strerror}") from error
+        with errors_about(target, "written"):
+            _create(part, real)
+            yield part
+            _flush(part)
+            part.replace(real)
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
     _flush_folder(real.parent)
 
 
-def _format_of(path: Path) -> Format:
+def format_of(path: Path) -> Format:
+    """The format that a path's suffix stands for."""
     try:
         return _BY_SUFFIX[path.suffix.lower()]
     except KeyError:
@@ -136,16 +210,22 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _verify(chosen: Format, cloud: PointCloud, part: Path) -> None:
-    """Read `part` back; a file that is not `cloud` is not worth replacing an older one."""
-    found = chosen.read(part)
-    if len(found) != len(cloud):
+Extent = tuple[int, Float64, Float64]
+
+
+def check_written(wanted: Extent, got: Extent, chosen: Format, cloud: PointCloud) -> None:
+    """
+    Compare what was to be written with what reads back: number of points, lowest and highest.
+
+    A file that is not the cloud is not worth replacing an older one.
+    """
+    if got[0] != wanted[0]:
         raise FileFormatError(
-            f"reads back as {len(found)} points instead of {len(cloud)}; nothing was replaced"
+            f"reads back as {got[0]} points instead of {wanted[0]}; nothing was replaced"
         )
     allowed = chosen.precision(cloud)
-    for wanted, got in zip(cloud.bounds(), found.bounds()):
-        if not np.allclose(got, wanted, rtol=0.0, atol=allowed, equal_nan=True):
+    for corner, found in zip(wanted[1:], got[1:]):
+        if not np.allclose(found, corner, rtol=0.0, atol=allowed, equal_nan=True):
             raise FileFormatError(
-                f"reads back with bounds {got} instead of {wanted}; nothing was replaced"
+                f"reads back with bounds {found} instead of {corner}; nothing was replaced"
             )

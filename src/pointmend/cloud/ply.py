@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from pointmend.cloud.columns import (
     flat_columns,
     write_decimal_rows,
 )
-from pointmend.cloud.format import Format
+from pointmend.cloud.format import Format, PieceReader, Pieces, PieceWriter
 from pointmend.cloud.ply_header import Element, Header, Property, read_header, word_of
 from pointmend.cloud.ply_rows import (
     Array,
@@ -33,6 +34,9 @@ from pointmend.cloud.ply_rows import (
 from pointmend.cloud.point_cloud import PerPoint, PointCloud
 from pointmend.cloud.precision import decimals_fit_float32, holds, resolution, stored_type
 from pointmend.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from pointmend.cloud.ply_pieces import PlySource
 
 _XYZ = tuple(Property(name, "double") for name in "xyz")
 _ROWS_PER_CHUNK = 1 << 18
@@ -55,6 +59,8 @@ class PlyLayout(PerPoint):
         The rows of all other elements, as they stood.
     trailing : bytes
         What followed the last element.
+    source : PlySource or None
+        For a piece of a file, where the rest of the file is.
     """
 
     header: Header
@@ -62,6 +68,7 @@ class PlyLayout(PerPoint):
     lists: dict[str, Lists] = field(default_factory=dict)
     raw: dict[str, bytes] = field(default_factory=dict)
     trailing: bytes = b""
+    source: PlySource | None = None
 
     @property
     def vertex(self) -> Element:
@@ -76,7 +83,8 @@ class PlyLayout(PerPoint):
         Return the layout for the points `index` (M,).
 
         The other elements are dropped unless all points stay in place: faces and range grids name
-        points by number, and would name the wrong ones.
+        points by number, and would name the wrong ones. (Points of a piece can still be followed by
+        others; whether all came is seen when all are written.)
         """
         if np.array_equal(index, np.arange(len(self))):
             return self
@@ -85,6 +93,7 @@ class PlyLayout(PerPoint):
             replace(self.header, elements=(vertex,)),
             self.resolution,
             {name: lists.take(index) for name, lists in self.lists.items()},
+            source=self.source,
         )
 
 
@@ -93,14 +102,15 @@ def read(path: Path) -> PointCloud:
     with path.open("rb") as file:
         header = read_header(file)
         left = os.fstat(file.fileno()).st_size - file.tell()
-        _check_counts(header, left)
+        check_counts(header, left)
         body = file.read()
     rows = _ascii_elements if header.is_ascii else _binary_elements
     columns, raw, trailing = rows(header, body)
-    return _cloud(header, columns, raw, trailing)
+    return cloud_of(header, columns, raw, trailing)
 
 
-def _check_counts(header: Header, size: int) -> None:
+def check_counts(header: Header, size: int) -> None:
+    """Compare the declared counts with the `size` bytes that follow the header."""
     # The last separator of an ascii file may be missing.
     needed = sum(e.count * e.smallest_row(header.is_ascii) for e in header.elements)
     if needed - header.is_ascii > size:
@@ -136,18 +146,24 @@ def _binary_elements(header: Header, body: bytes) -> _Elements:
         if element.name != "vertex":
             raw[element.name] = body[start:place]
         elif not element.has_lists:
-            rows = np.frombuffer(body, _row_type(element, order), element.count, start)
+            rows = np.frombuffer(body, row_type(element, order), element.count, start)
             columns = {p.name: rows[p.name] for p in element.properties}
     trailing = body[place:]
-    if any(e.name == "vertex" and len(trailing) >= e.smallest_row(False) for e in header.elements):
-        raise FileFormatError(
-            f"PLY file has {len(trailing)} bytes after the rows its header declares; "
-            "the counts in the header are wrong"
-        )
+    check_trailing(header, len(trailing))
     return columns, raw, trailing
 
 
-def _row_type(element: Element, order: str) -> np.dtype[Any]:
+def check_trailing(header: Header, size: int) -> None:
+    """Refuse a file in which further rows could follow the last one; a line feed is harmless."""
+    if any(e.name == "vertex" and size >= e.smallest_row(False) for e in header.elements):
+        raise FileFormatError(
+            f"PLY file has {size} bytes after the rows its header declares; "
+            "the counts in the header are wrong"
+        )
+
+
+def row_type(element: Element, order: str) -> np.dtype[Any]:
+    """Return the type of a binary row without lists."""
     return np.dtype([(p.name, order + p.code) for p in element.properties])
 
 
@@ -229,9 +245,10 @@ def _typed(values: Array, p: Property) -> Array:
         return values.astype(dtype)
 
 
-def _cloud(
+def cloud_of(
     header: Header, columns: dict[str, Array | Lists], raw: dict[str, bytes], trailing: bytes
 ) -> PointCloud:
+    """Return the cloud whose vertices have the `columns` (N,)."""
     vertex = PlyLayout(header).vertex
     xyz = find_xyz([p.name for p in vertex.properties])
     if xyz is None or any(vertex.properties[i].count_word for i in xyz):
@@ -263,7 +280,8 @@ def _cloud(
     return PointCloud(positions, attributes, {"ply": layout})
 
 
-def _layout_of(cloud: PointCloud) -> PlyLayout:
+def layout_of(cloud: PointCloud) -> PlyLayout:
+    """Return the layout of the PLY file the cloud came from, or one for clouds from elsewhere."""
     layout = cloud.metadata.get("ply")
     if isinstance(layout, PlyLayout):
         return layout
@@ -272,7 +290,7 @@ def _layout_of(cloud: PointCloud) -> PlyLayout:
 
 def precision(cloud: PointCloud) -> float:
     """Return how far writing may move a coordinate: nothing, or what a float32 file had."""
-    return _layout_of(cloud).resolution
+    return layout_of(cloud).resolution
 
 
 def write(cloud: PointCloud, path: Path) -> None:
@@ -282,12 +300,12 @@ def write(cloud: PointCloud, path: Path) -> None:
     A cloud from a PLY file gets that file's encoding, comments, property names, types and order,
     and its other elements. Any other cloud becomes binary little endian with double coordinates.
     """
-    layout = _layout_of(cloud)
-    properties, columns = _vertex_columns(cloud, layout)
+    layout = layout_of(cloud)
+    properties, columns = vertex_columns(cloud, layout)
     vertex = Element("vertex", len(cloud), tuple(properties))
     elements = tuple(vertex if e.name == "vertex" else e for e in layout.header.elements)
     header = replace(layout.header, elements=elements)
-    write_rows = _write_ascii if header.is_ascii else _write_binary
+    write_rows = _write_ascii if header.is_ascii else write_binary
     with path.open("wb") as file:
         file.write(header.to_bytes())
         for element in elements:
@@ -298,7 +316,7 @@ def write(cloud: PointCloud, path: Path) -> None:
         file.write(layout.trailing)
 
 
-def _vertex_columns(
+def vertex_columns(
     cloud: PointCloud, layout: PlyLayout
 ) -> tuple[list[Property], dict[str, Array | Lists]]:
     """Return the vertex properties in the file's order, new ones last, and their columns."""
@@ -346,13 +364,14 @@ def _ply_number(name: str, values: Array) -> Array:
     )
 
 
-def _write_binary(
+def write_binary(
     file: BinaryIO, header: Header, vertex: Element, columns: dict[str, Array | Lists]
 ) -> None:
+    """Write the rows of the vertices."""
     if vertex.has_lists:
         file.write(rows_to_bytes(vertex, columns, header.byte_order))
         return
-    row = _row_type(vertex, header.byte_order)
+    row = row_type(vertex, header.byte_order)
     for start in range(0, vertex.count, _ROWS_PER_CHUNK):
         rows = np.empty(min(_ROWS_PER_CHUNK, vertex.count - start), dtype=row)
         for name, column in columns.items():
@@ -378,4 +397,20 @@ def _write_ascii(
     text.detach()
 
 
-FORMAT = Format("PLY", (".ply",), read, write, precision)
+def _open_pieces(path: Path) -> AbstractContextManager[PieceReader]:
+    from pointmend.cloud.ply_pieces import open_pieces  # which is made of what stands here
+
+    return open_pieces(path)
+
+
+def _create_pieces(
+    template: PointCloud, count: int, path: Path
+) -> AbstractContextManager[PieceWriter]:
+    from pointmend.cloud.ply_pieces import create_pieces
+
+    return create_pieces(template, count, path)
+
+
+FORMAT = Format(
+    "PLY", (".ply",), read, write, precision, pieces=Pieces(_open_pieces, _create_pieces)
+)

@@ -1,4 +1,4 @@
-"""Room `cloud`: points as lines of decimal numbers (.xyz, .txt, .csv)."""
+"""Room `cloud`: points as lines of decimal numbers (.xyz, .asc, .txt, .csv, .pts)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from pointmend.errors import FileFormatError
 
 _MARK = re.compile(r"(?:#+|//)\s*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_COUNT = re.compile(r"[0-9]{1,18}")
 _SNIFFED = 1 << 16
+# What the columns behind x, y and z of a .pts file are, by how many there are.
+_PTS_COLOURS = ("red", "green", "blue")
+_PTS_NAMES = {1: ("intensity",), 3: _PTS_COLOURS, 4: ("intensity", *_PTS_COLOURS)}
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class TextLayout:
         None if the file has no line of names, else what stands before them ("", "# ", "//").
     comments : tuple of str
         The comment lines above the first row. Those further down are not kept.
+    counted : bool
+        Whether the first line is the number of points (.pts).
     """
 
     suffix: str
@@ -51,6 +57,7 @@ class TextLayout:
     names: tuple[str, ...]
     header: str | None
     comments: tuple[str, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class _Top:
     first_row: str | None
     comments: tuple[str, ...]
     header: str | None
+    count: int | None
 
 
 def read(path: Path) -> PointCloud:
@@ -69,6 +77,9 @@ def read(path: Path) -> PointCloud:
 
     A line of names above the rows (bare, or behind # or //) must name x, y and z; without one the
     first three columns are the position, and further ones are called `column_3` and so on.
+
+    A .pts file may begin with its number of points, and without names its further columns are
+    `intensity`; `red`, `green` and `blue` (uint8); or all of these.
     """
     top = _read_top(path)
     if top.first_row is None:
@@ -82,8 +93,13 @@ def read(path: Path) -> PointCloud:
     if len(fields) < 3:
         raise FileFormatError(f"line {top.lines + 1} has {len(fields)} values; x, y, z are needed")
     table = _load(path, top, delimiter, fields, xyz)
+    _check_count(top, len(table[0]))
+    if prefix is None:
+        names, table = _unnamed(path.suffix.lower(), table)
     written = "\t" if delimiter is None and "\t" in top.first_row else delimiter or " "
-    layout = TextLayout(path.suffix.lower(), written, tuple(names), prefix, comments)
+    layout = TextLayout(
+        path.suffix.lower(), written, tuple(names), prefix, comments, top.count is not None
+    )
     positions = np.stack([table[i] for i in xyz], axis=1)
     attributes = {name: table[i] for i, name in enumerate(names) if i not in xyz}
     return PointCloud(positions, attributes, {"text": layout})
@@ -98,6 +114,8 @@ def _read_top(path: Path) -> _Top:
         raise FileFormatError("is not text but binary")
     comments: list[str] = []
     header: str | None = None
+    count: int | None = None
+    may_count = path.suffix.lower() == ".pts"
     with _open(path) as file:
         for number, raw_line in enumerate(file):
             line = _decode(raw_line).strip()
@@ -105,11 +123,38 @@ def _read_top(path: Path) -> _Top:
                 continue
             if _MARK.match(line):
                 comments.append(line)
+            elif may_count and count is None and header is None and _COUNT.fullmatch(line):
+                count = int(line)
             elif header is None and _is_header(line):
                 header = line
             else:
-                return _Top(number, line, tuple(comments), header)
-    return _Top(0, None, tuple(comments), header)
+                return _Top(number, line, tuple(comments), header, count)
+    return _Top(0, None, tuple(comments), header, count)
+
+
+def _check_count(top: _Top, rows: int) -> None:
+    if top.count is not None and top.count != rows:
+        raise FileFormatError(
+            f"its first line says {top.count} points, but {rows} rows follow; "
+            "the file is cut off or its count is wrong"
+        )
+
+
+def _unnamed(
+    suffix: str, columns: list[npt.NDArray[Any]]
+) -> tuple[list[str], list[npt.NDArray[Any]]]:
+    """Return the names that `columns` (N,) have in a file that names none, and the columns."""
+    names = ["x", "y", "z", *(f"column_{i}" for i in range(3, len(columns)))]
+    usual = _PTS_NAMES.get(len(columns) - 3) if suffix == ".pts" else None
+    if usual is None:
+        return names, columns
+    colours = columns[-3:] if usual[-3:] == _PTS_COLOURS else []
+    for colour in colours:
+        whole = colour.dtype.kind in "iu"
+        if not whole or colour.min(initial=0) < 0 or colour.max(initial=0) > 255:
+            return names, columns
+    rest = columns[: len(columns) - len(colours)]
+    return ["x", "y", "z", *usual], [*rest, *(colour.astype(np.uint8) for colour in colours)]
 
 
 def _open(path: Path) -> TextIO:
@@ -168,14 +213,17 @@ def _names(top: _Top, width: int) -> tuple[str | None, list[str], tuple[str, ...
 
 def _without_rows(path: Path, top: _Top) -> PointCloud:
     """Return the empty cloud of a file that has only a header."""
+    _check_count(top, 0)
     line = top.header or (top.comments[-1] if top.comments else "")
     width = len(_split(_MARK.sub("", line, count=1), _delimiter(line)))
     prefix, names, comments = _names(top, width)
     xyz = find_xyz(names)
-    if prefix is None or xyz is None:
+    if (prefix is None and top.count is None) or xyz is None:
         raise FileFormatError("holds no points")
     written = _delimiter(line) or " "
-    layout = TextLayout(path.suffix.lower(), written, tuple(names), prefix, comments)
+    layout = TextLayout(
+        path.suffix.lower(), written, tuple(names), prefix, comments, top.count is not None
+    )
     attributes = {name: np.empty(0) for i, name in enumerate(names) if i not in xyz}
     return PointCloud(np.empty((0, 3)), attributes, {"text": layout})
 
@@ -223,6 +271,8 @@ def _broken_row(path: Path, top: _Top, delimiter: str | None, width: int, error:
             if number <= top.lines or not bare:
                 continue
             fault = fault_of_row([f.strip() for f in bare.split(delimiter)], width)
+            if fault and top.count is not None and _COUNT.fullmatch(bare):
+                return f"line {number} begins another scan; split it into one file per scan"
             if fault:
                 return f"line {number} {fault}"
     return str(error).split(";")[0]
@@ -234,13 +284,13 @@ def write(cloud: PointCloud, path: Path) -> None:
 
     A cloud from a file of the same suffix keeps that file's delimiter, header style, comments and
     column order. Otherwise numbers are separated by blanks (.csv: commas); names are written where
-    they would otherwise be lost.
+    they would otherwise be lost. A .pts file begins with its number of points, unless the one the
+    cloud came from did not.
     """
     suffix = path.suffix.lower()
     found = cloud.metadata.get("text")
     if not isinstance(found, TextLayout) or found.suffix != suffix:
-        is_csv = suffix == ".csv"
-        found = TextLayout(suffix, "," if is_csv else " ", tuple("xyz"), "" if is_csv else None)
+        found = _usual_layout(suffix, cloud)
     blank = found.delimiter.isspace()
     spare = flat_columns(cloud.attributes, forbidden=r"[\s,;#\"']+" if blank else r"[,;#\"']+")
     xyz = find_xyz(found.names) or (0, 1, 2)
@@ -254,14 +304,26 @@ def write(cloud: PointCloud, path: Path) -> None:
         raise FileFormatError(f"attribute '{min(columns.keys() & spare.keys())}' must be renamed")
     columns.update(spare)
     header = found.header
-    default = ["x", "y", "z", *(f"column_{i}" for i in range(3, len(columns)))]
+    default, _ = _unnamed(suffix, list(columns.values()))
     if header is None and (list(columns) != default or len(cloud) == 0):
         header = "" if suffix == ".csv" else "# "
     with path.open("w", encoding="utf-8", newline="\n") as file:
+        if found.counted:
+            file.write(f"{len(cloud)}\n")
         file.writelines(f"{comment}\n" for comment in found.comments)
         if header is not None:
             file.write(header + found.delimiter.join(columns) + "\n")
         write_decimal_rows(file, list(columns.values()), found.delimiter)
 
 
-FORMAT = Format("text", (".xyz", ".txt", ".csv"), read, write)
+def _usual_layout(suffix: str, cloud: PointCloud) -> TextLayout:
+    """Return the layout of a file that did not come from one of the same suffix."""
+    if suffix == ".csv":
+        return TextLayout(suffix, ",", ("x", "y", "z"), "")
+    names: tuple[str, ...] = ()
+    if suffix == ".pts":
+        names = next((n for n in _PTS_NAMES.values() if set(n) == set(cloud.attributes)), ())
+    return TextLayout(suffix, " ", ("x", "y", "z", *names), None, counted=suffix == ".pts")
+
+
+FORMAT = Format("text", (".xyz", ".asc", ".txt", ".csv", ".pts"), read, write)
