@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from pointmend.denoising import algorithm
-from pointmend.denoising.algorithm import Outcome, Progress, Sampler
+from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
 from pointmend.denoising.calibration import Calibration
 from pointmend.denoising.options import Mode, SamplerOptions
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
@@ -56,10 +56,37 @@ def sampler(**options: Any) -> Sampler:
     return Sampler(network, calibration, SamplerOptions(**options), torch.device("cpu"))
 
 
-def run(what: Sampler, x: Float64, reports: list[Progress] | None = None, **more: Any) -> Outcome:
-    settings: dict[str, Any] = {"spacing": 0.02, "steps": 5, "eta": 0.0, "sigma": None}
+def run(
+    what: Sampler,
+    x: Float64,
+    reports: list[Progress] | None = None,
+    sigma: float | None = None,
+    shares: Float64 | None = None,
+    **more: Any,
+) -> Outcome:
+    def judge(scores: Float64) -> Verdict:
+        assert scores.shape == x.shape
+        return Verdict(what.estimate_sigma(scores, 0.02) if sigma is None else sigma, shares)
+
+    settings: dict[str, Any] = {"steps": 5, "eta": 0.0, "judge": judge} | more
     reports = [] if reports is None else reports
-    return what.run(x, **(settings | more), rng=np.random.default_rng(0), report=reports.append)
+    return what.run(x, **settings, rng=np.random.default_rng(0), report=reports.append)
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "independent"])
+def test_points_go_the_share_of_their_way_they_may(noisy: Float64, mode: Mode) -> None:
+    shares = np.linspace(0.0, 1.0, len(noisy))
+    outcome = run(sampler(mode=mode), noisy, shares=shares)
+    assert np.allclose(outcome.positions[:, 2], (1.0 - shares) * noisy[:, 2], atol=1e-12)
+    assert np.array_equal(outcome.positions[0], noisy[0])
+
+
+def test_where_nobody_may_move_no_step_is_computed(noisy: Float64) -> None:
+    outcome = run(sampler(), noisy, shares=np.zeros(len(noisy)))
+    assert np.array_equal(outcome.positions, noisy)
+    assert outcome.positions is not noisy
+    assert outcome.times == (0.0,)
+    assert TrueScorer.calls == [1.0]
 
 
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])
@@ -142,7 +169,7 @@ def test_an_exception_in_the_progress_function_cancels(noisy: Float64) -> None:
     rng = np.random.default_rng(0)
     what = sampler()
     with pytest.raises(KeyboardInterrupt):
-        what.run(noisy, spacing=0.02, steps=5, eta=0.0, sigma=None, rng=rng, report=cancel)
+        what.run(noisy, steps=5, eta=0.0, judge=lambda _: Verdict(0.01), rng=rng, report=cancel)
 
 
 def test_unknown_options_are_errors() -> None:

@@ -33,11 +33,9 @@ from .scorer import PatchScorer
 
 Float64 = NDArray[np.float64]
 
-# What a patch holds: the paper's 1000 points; a local network does not care where a patch ends,
-# so that large ones waste less on overlap.
+# What a patch holds in the paper. A local network does not care where a patch ends: the region it
+# works on is one patch, and nothing is computed twice.
 PAPER_PATCH_POINTS = 1000
-LOCAL_PATCH_POINTS = 60_000
-LOCAL_OVERLAP = 2.5
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,11 @@ class Progress:
 
     Attributes
     ----------
-    done, total : network calls.
+    done, total : network calls of this region.
     step, steps : steps taken, of how many (0 while the noise is being estimated).
-    positions : (N, 3) the cloud after a finished step, in input units; None in between.
+    positions : (N, 3) the cloud after a finished step, in input units; None in between, and when
+        the cloud is worked on in several regions.
+    region, regions : which region of how many, from 0.
     """
 
     done: int
@@ -57,9 +57,29 @@ class Progress:
     step: int
     steps: int
     positions: Float64 | None = None
+    region: int = 0
+    regions: int = 1
 
 
 Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """
+    What the scores of the noisy cloud say: how noisy it is, and who may move.
+
+    Attributes
+    ----------
+    sigma : the noise level (Eq. 15), in the network's frame.
+    shares : (N,) the share of its way each point may go; None lets all go.
+    """
+
+    sigma: float
+    shares: Float64 | None = None
+
+
+Judge = Callable[[Float64], Verdict]
 
 
 @dataclass(frozen=True)
@@ -86,10 +106,10 @@ class Sampler:
 
     def construct_patches(self, x: Float64) -> Patches:
         """Line 1: overlapping patches by farthest-point sampling."""
-        size, overlap = self.options.patch_points, self.options.overlap
-        if size == 0 and self.network.config.is_local:
-            size, overlap = LOCAL_PATCH_POINTS, min(overlap, LOCAL_OVERLAP)
-        return cover_by_patches(x, size or PAPER_PATCH_POINTS, overlap)
+        size = self.options.patch_points
+        if size == 0:
+            size = len(x) if self.network.config.is_local else PAPER_PATCH_POINTS
+        return cover_by_patches(x, size, self.options.overlap)
 
     def estimate_sigma(self, scores: Float64, spacing: float) -> float:
         """Line 2: the noise level from the scores (N, 3) of the noisy cloud (Eq. 15)."""
@@ -128,10 +148,9 @@ class Sampler:
         self,
         x: Float64,
         *,
-        spacing: float,
         steps: int,
         eta: float,
-        sigma: float | None,
+        judge: Judge,
         rng: np.random.Generator,
         report: Report,
     ) -> Outcome:
@@ -141,10 +160,9 @@ class Sampler:
         Parameters
         ----------
         x : (N, 3) noisy positions, N >= 1.
-        spacing : typical distance between neighbours.
         steps : L.
         eta : fresh noise of the sampler (Eq. 6).
-        sigma : the noise level, when it is known; estimated when None.
+        judge : given the scores (N, 3) of the noisy cloud, says its noise level and who may move.
         """
         patches = self.construct_patches(x)
         independent = self.options.mode == "independent"
@@ -160,12 +178,15 @@ class Sampler:
         scorer = PatchScorer(self.network, cover, self.device, self.options.batch, count)
         scores = scorer(current, 1.0)
         calls = 1
-        level = self.estimate_sigma(scores, spacing) if sigma is None else sigma
-        plan, times = self.arrange_steps(level, steps, eta)
+        verdict = judge(patches.stitch(scores) if independent else scores)
+        if verdict.shares is not None and not verdict.shares.any():
+            return Outcome(x.copy(), verdict.sigma, (0.0,))
+        plan, times = self.arrange_steps(verdict.sigma, steps, eta)
         steps_planned = len(plan)
         # DDPM's clouds are drawn to the origin first; all other plans have scale 1.
         shrunk = 1.0 / math.prod(step.scale for step in plan)
         current = current if shrunk == 1.0 else shrunk * current
+        whole = x.copy()
         for number, step in enumerate(plan):
             if number > 0 or shrunk != 1.0:
                 scores = scorer(current, step.time)
@@ -173,6 +194,8 @@ class Sampler:
             current = step.advance(current, scores, rng)
             step_now = number + 1
             whole = patches.stitch(current) if independent else current
+            if verdict.shares is not None:
+                whole = x + verdict.shares[:, None] * (whole - x)
             done = calls * len(cover.members)
             report(Progress(done, len(plan) * len(cover.members), step_now, steps_planned, whole))
-        return Outcome(patches.stitch(current) if independent else current, level, times)
+        return Outcome(whole, verdict.sigma, times)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from numpy.typing import ArrayLike
+
 from .algorithm import Progress
 from .denoiser import Denoiser, NoiseEstimate, Points, Result
 
@@ -23,6 +25,10 @@ def denoise(
     strength: float = 1.0,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
+    max_displacement: float | None = None,
+    careful: bool = True,
+    ignore: ArrayLike | None = None,
+    outliers: float | None = None,
 ) -> Result:
     """
     Denoise a cloud (N, 3) with the shipped model; see `Denoiser.denoise`.
@@ -34,7 +40,19 @@ def denoise(
     >>> result.points.shape
     (500, 3)
     """
-    return _default_denoiser().denoise(points, steps, eta, sigma, strength, seed, progress)
+    return _default_denoiser().denoise(
+        points,
+        steps,
+        eta,
+        sigma,
+        strength,
+        seed,
+        progress,
+        max_displacement,
+        careful,
+        ignore,
+        outliers,
+    )
 
 
 def estimate_noise(points: Points) -> NoiseEstimate:

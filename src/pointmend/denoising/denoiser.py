@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,30 @@ from numpy.typing import ArrayLike, NDArray
 from pointmend.diffusion.arrangement import search_tau
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
-from pointmend.geometry.frames import KNOWN_SPACING, CloudFrame, frame_cloud
+from pointmend.geometry.frames import KNOWN_SPACING, CloudFrame
 from pointmend.geometry.ordering import distinct_points
+from pointmend.geometry.tiles import split_evenly
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
 
 from .algorithm import Progress, Sampler
 from .calibration import Calibration
+from .gain import nothing_to_gain
 from .options import SamplerOptions
+from .region import Settings, Survey
+from .tiled import (
+    MemoryStore,
+    denoise_store,
+    look_at_whole,
+    survey_store,
+    tiles_for,
+)
 
 Float64 = NDArray[np.float64]
 Points = ArrayLike | torch.Tensor
+
+# Points that stand for a cloud when space is divided.
+SAMPLE_POINTS = 200_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,9 @@ class Result:
     schedule : the times the sampler visited, tau first.
     invalid : (N,) True for rows with NaN or infinity, which took no part.
     in_trained_range : whether the network has learned on such noise and spacing.
+    shares : (N,) the share of its way each point was allowed, from 0 (there was nothing to gain)
+        to 1.
+    outlier : (N,) True for points flagged as outliers, which took no part.
     """
 
     points: Float64
@@ -51,6 +67,20 @@ class Result:
     schedule: tuple[float, ...]
     invalid: NDArray[np.bool_]
     in_trained_range: bool
+    shares: Float64
+    outlier: NDArray[np.bool_]
+
+    @classmethod
+    def untouched(cls, points: Float64, invalid: NDArray[np.bool_]) -> Result:
+        """A cloud (N, 3) without a point to work on."""
+        nothing = np.zeros(len(points))
+        nobody = nothing > 0.0
+        return cls(points, nothing, 0.0, 0.0, (0.0,), invalid, False, nothing.copy(), nobody)
+
+    @property
+    def nothing_to_gain(self) -> bool:
+        """Whether the cloud is so clean that no point was moved."""
+        return not self.shares.any()
 
 
 @dataclass(frozen=True)
@@ -63,11 +93,13 @@ class NoiseEstimate:
     sigma : noise level, in input units.
     spacing : typical distance between neighbouring points, in input units.
     in_trained_range : whether the network has learned on such noise and spacing.
+    nothing_to_gain : whether the cloud is so clean that denoising leaves it as it is.
     """
 
     sigma: float
     spacing: float
     in_trained_range: bool
+    nothing_to_gain: bool
 
 
 @dataclass(frozen=True)
@@ -115,6 +147,10 @@ class Denoiser:
         strength: float = 1.0,
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
+        max_displacement: float | None = None,
+        careful: bool = True,
+        ignore: ArrayLike | None = None,
+        outliers: float | None = None,
     ) -> Result:
         """
         Denoise a cloud.
@@ -128,51 +164,67 @@ class Denoiser:
         strength : share of the displacement to apply, 0 to 1.
         seed : of the fresh noise; nothing else is random.
         progress : called as the run goes on; an exception raised there cancels it.
+        max_displacement : no point goes farther, in input units; by default five times the noise
+            around it.
+        careful : leave points exactly where they are where there is nothing to gain.
+        ignore : (N,) True for points that neither move nor pull others.
+        outliers : treat points so too that lie this many times (3, say) farther from others than
+            is usual among these.
         """
+        settings = Settings(steps, eta, sigma, strength, seed, max_displacement, careful, outliers)
+        return self.run(points, settings, progress, ignore)
+
+    def run(
+        self,
+        points: Points,
+        settings: Settings,
+        progress: Callable[[Progress], None] | None = None,
+        ignore: ArrayLike | None = None,
+    ) -> Result:
+        """Denoise a cloud (N, 3) as `denoise` does, with all settings in one."""
         positions = as_points(points)
-        _check_settings(steps, eta, sigma, strength)
-        valid = _finite_rows(positions)
-        if not valid.any():
-            nothing = np.zeros(len(positions))
-            return Result(positions, nothing, 0.0, 0.0, (0.0,), np.logical_not(valid), False)
-        # Points in one place are one point to the network, and move together.
-        distinct, copies = distinct_points(positions[valid])
-        frame = frame_cloud(distinct)
-        noisy = frame.enter(distinct)
+        taking_part = _finite_rows(positions)
+        invalid = np.logical_not(taking_part)
+        if ignore is not None:
+            taking_part &= np.logical_not(_as_mask(ignore, len(positions)))
+        if not taking_part.any():
+            return Result.untouched(positions, invalid)
+        noisy = positions[taking_part]
+        store = self._store(noisy)
+        if len(store.tiling) > 1:
+            survey = survey_store(self.sampler, store, _sample(noisy))
+        else:
+            survey = look_at_whole(distinct_points(noisy)[0])
 
         def report(state: Progress) -> None:
             if progress is None:
                 return
-            if state.positions is None:
-                progress(state)
-                return
-            whole = positions.copy()
-            whole[valid] = frame.leave(state.positions)[copies]
-            progress(Progress(state.done, state.total, state.step, state.steps, whole))
+            if state.positions is not None:
+                whole = positions.copy()
+                whole[taking_part] = state.positions
+                state = replace(state, positions=whole)
+            progress(state)
 
-        outcome = self.sampler.run(
-            noisy,
-            spacing=frame.spacing / frame.scale,
-            steps=steps,
-            eta=eta,
-            sigma=None if sigma is None else sigma / frame.scale,
-            rng=np.random.default_rng(seed),
-            report=report,
-        )
-        # The displacement is what is scaled back, so that large offsets lose nothing.
-        shift = (outcome.positions - noisy) * (frame.scale * strength)
+        denoise_store(self.sampler, store, survey, settings, report)
+        found = store.found
         moved = positions.copy()
-        moved[valid] += shift[copies]
-        displacement = np.zeros(len(positions))
-        displacement[valid] = np.linalg.norm(shift, axis=1)[copies]
+        moved[taking_part] += found.shift
+        displacement, shares = np.zeros(len(positions)), np.zeros(len(positions))
+        displacement[taking_part] = np.linalg.norm(found.shift, axis=1)
+        shares[taking_part] = found.shares
+        outlier = np.zeros(len(positions), dtype=bool)
+        outlier[taking_part] = found.outlier
+        level = float(np.median(found.sigma[~found.outlier])) if not found.outlier.all() else 0.0
         return Result(
             points=moved,
             displacement=displacement,
-            sigma=outcome.sigma * frame.scale,
-            spacing=frame.spacing,
-            schedule=outcome.times,
-            invalid=np.logical_not(valid),
-            in_trained_range=_is_known(frame, outcome.sigma),
+            sigma=level,
+            spacing=survey.frame.spacing,
+            schedule=found.times,
+            invalid=invalid,
+            in_trained_range=_is_known(survey.frame, level / survey.frame.scale),
+            shares=shares,
+            outlier=outlier,
         )
 
     def estimate_noise(self, points: Points) -> NoiseEstimate:
@@ -184,16 +236,38 @@ class Denoiser:
         points : (N, 3) array-like.
         """
         positions = as_points(points)
-        valid = _finite_rows(positions)
-        if not valid.any():
-            return NoiseEstimate(0.0, 0.0, in_trained_range=False)
-        distinct, _ = distinct_points(positions[valid])
-        frame = frame_cloud(distinct)
-        sampler = self.sampler
-        scores = sampler.first_scores(frame.enter(distinct))
-        sigma = sampler.estimate_sigma(scores, frame.spacing / frame.scale)
-        known = _is_known(frame, sigma)
-        return NoiseEstimate(sigma * frame.scale, frame.spacing, in_trained_range=known)
+        noisy = positions[_finite_rows(positions)]
+        if len(noisy) == 0:
+            return NoiseEstimate(0.0, 0.0, in_trained_range=False, nothing_to_gain=True)
+        store = self._store(noisy)
+        return noise_of(survey_store(self.sampler, store, _sample(noisy)))
+
+    def _store(self, points: Float64) -> MemoryStore:
+        """The points (N, 3), finite, divided into tiles."""
+        tiles = tiles_for(len(points), self.options.tile_points)
+        return MemoryStore(points, split_evenly(_sample(points), tiles))
+
+
+def noise_of(survey: Survey) -> NoiseEstimate:
+    """What a survey with measured noise says, for the level of density most points have."""
+    assert survey.sigma is not None
+    assert survey.gain is not None
+    sigma = survey.sigma[min(survey.sigma, key=abs)]
+    known = _is_known(survey.frame, sigma / survey.frame.scale)
+    clean = nothing_to_gain(survey.gain)
+    return NoiseEstimate(sigma, survey.frame.spacing, in_trained_range=known, nothing_to_gain=clean)
+
+
+def _sample(points: Float64) -> Float64:
+    """Points (M, 3) that stand for a cloud (N, 3): every so many-th."""
+    return points[:: max(1, len(points) // SAMPLE_POINTS)]
+
+
+def _as_mask(values: ArrayLike, count: int) -> NDArray[np.bool_]:
+    mask = np.asarray(values)
+    if mask.dtype != np.bool_ or mask.shape != (count,):
+        raise InputError(f"ignore must be {count} truth values, one per point")
+    return mask
 
 
 def _finite_rows(positions: Float64) -> NDArray[np.bool_]:
@@ -240,15 +314,3 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device can be used here; try auto or cpu")
     return device
-
-
-def _check_settings(steps: int, eta: float, sigma: float | None, strength: float) -> None:
-    """Refuse settings that mean nothing."""
-    if steps < 1:
-        raise InputError(f"steps is {steps}; at least 1 is needed")
-    if not 0.0 <= eta <= 1.0:
-        raise InputError(f"eta is {eta}; it lies between 0 and 1")
-    if not 0.0 <= strength <= 1.0:
-        raise InputError(f"strength is {strength}; it lies between 0 and 1")
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0.0):
-        raise InputError(f"sigma is {sigma}; a noise level is a number of at least 0")

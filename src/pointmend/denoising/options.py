@@ -30,6 +30,8 @@ class SamplerOptions:
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.
+    tile_points : points of a tile; a larger cloud is worked on tile by tile, which bounds memory
+        (about 10 kB per point of a tile) and hardly changes the result.
     """
 
     mode: Mode = "synchronised"
@@ -38,8 +40,11 @@ class SamplerOptions:
     patch_points: int = 0
     overlap: float = 6.0
     batch: int = 4
+    tile_points: int = 150_000
 
     def __post_init__(self) -> None:
         check_choices(self, "sampler")
         if self.overlap < 1.0 or self.batch < 1:
             raise InputError("sampler.overlap and sampler.batch must be at least 1")
+        if self.tile_points < 1000:
+            raise InputError(f"sampler.tile_points is {self.tile_points}; at least 1000 are needed")

@@ -74,11 +74,12 @@ class PatchScorer:
                 self._turns.append(self._upright(x, rows))
             turns, members = self._turns[number], self.patches.members[rows]
             local = (x[members] - self.patches.centres[rows, None]) @ turns.transpose(0, 2, 1)
-            positions = torch.from_numpy(local.reshape(-1, 3)).float().to(self.device)
+            # Double, so that which way a point's axes turn does not hang on where a patch begins.
+            positions = torch.from_numpy(local.reshape(-1, 3)).to(self.device)
             cloud = self.network.look(positions, self.patches.size)
             current = self.network.features(cloud)
             if first_call:
-                self._initial.append((current, positions))
+                self._initial.append((current, cloud.positions))
             initial, start = self._initial[number]
             owned = self.patches.owned[rows]
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])

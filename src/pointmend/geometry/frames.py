@@ -91,6 +91,11 @@ def frame_cloud(points: Float64) -> CloudFrame:
     if spacing <= 0.0:
         return CloudFrame(centre, radius or 1.0, spacing, by_spacing=False)
     low, high = KNOWN_SPACING
-    by_spacing = not low <= spacing / radius <= high
-    scale = spacing / PREFERRED_SPACING if by_spacing else radius
-    return CloudFrame(centre, scale, spacing, by_spacing)
+    if low <= spacing / radius <= high:
+        return CloudFrame(centre, radius, spacing, by_spacing=False)
+    return frame_by_spacing(centre, spacing)
+
+
+def frame_by_spacing(centre: Float64, spacing: float) -> CloudFrame:
+    """The frame in which a cloud around `centre` (3,) has the preferred spacing."""
+    return CloudFrame(centre, spacing / PREFERRED_SPACING, spacing, by_spacing=True)
