@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pointmend import Denoiser, PointCloud, read, write
-from pointmend.cli.denoise import Denoise, output_path
+from pointmend.cli.denoise import Denoise
 from pointmend.denoising.options import SamplerOptions
 
 Run = Callable[..., tuple[int, str, str]]
@@ -56,7 +56,14 @@ def test_options_reach_the_sampler(run: Run, scan: Path, model: str, cloud: Poin
 def test_defaults_are_those_of_the_library() -> None:
     library = inspect.signature(Denoiser.denoise).parameters
     shared = [field for field in fields(Denoise) if field.name in library]
-    assert {field.name for field in shared} == {"steps", "eta", "sigma", "strength", "seed"}
+    assert {field.name for field in shared} == {
+        "steps",
+        "eta",
+        "sigma",
+        "strength",
+        "seed",
+        "max_displacement",
+    }
     for field in shared:
         assert field.default == library[field.name].default
     options = SamplerOptions()
@@ -192,12 +199,67 @@ def test_interrupted_run_leaves_nothing_behind(
         raise KeyboardInterrupt
 
     before = sorted(scan.parent.iterdir())
-    monkeypatch.setattr(Denoiser, "denoise", stop)
+    monkeypatch.setattr(Denoiser, "run", stop)
     code, out, err = run("denoise", scan, "--model", model)
     assert (code, out, err) == (130, "", "pointmend: interrupted\n")
     assert sorted(scan.parent.iterdir()) == before
 
 
-def test_name_of_the_result() -> None:
-    assert output_path(Path("a/b.c.ply"), None) == Path("a/b.c.denoised.ply")
-    assert output_path(Path("a/b.ply"), Path("c.xyz")) == Path("c.xyz")
+def test_several_inputs_go_to_a_folder_and_one_bad_one_does_not_stop_the_others(
+    run: Run, scan: Path, model: str, cloud: PointCloud
+) -> None:
+    folder = scan.parent / "clean"
+    folder.mkdir()
+    write(cloud, scan.with_name("second.ply"))
+    scan.with_name("bad.ply").write_bytes(b"ply\n")
+    words = ("--out", folder, "--model", model, "--steps", 1, "--json")
+    code, out, err = run("denoise", str(scan.parent / "*.ply"), *words)
+    assert code == 2
+    assert [Path(facts["output"]).name for facts in json.loads(out)] == ["scan.ply", "second.ply"]
+    lines = err.splitlines()
+    assert lines[0].startswith(f"pointmend: {scan.parent / 'bad.ply'}: ")
+    assert lines[1:] == ["pointmend: 1 of 3 files failed"]
+    assert len(read(folder / "scan.ply")) == len(read(folder / "second.ply")) == 300
+
+
+def test_outliers_are_marked_or_dropped(
+    run: Run, scan: Path, model: str, cloud: PointCloud
+) -> None:
+    strays = cloud.positions.copy()
+    strays[9] = 30.0
+    write(cloud.with_positions(strays), scan)
+    words = ("--model", model, "--steps", 1, "--overwrite")
+    facts = json.loads(run("denoise", scan, *words, "--flag-outliers", "--json")[1])
+    written = read(facts["output"])
+    assert written.attributes["outlier"][9]
+    assert written.attributes["outlier"].sum() == facts["outliers"] >= 1
+    out = run("denoise", scan, *words, "--drop-outliers", "--outlier-factor", 10)[1]
+    assert "outliers   1, left out" in out
+    assert len(read(facts["output"])) == 299
+
+
+def test_clean_clouds_are_left_alone_and_it_is_said(run: Run, tmp_path: Path) -> None:
+    grid = np.stack(np.meshgrid(np.arange(30.0), np.arange(30.0), [0.0]), axis=-1).reshape(-1, 3)
+    path = tmp_path / "flat.xyz"
+    write(PointCloud(grid), path)
+    out = run("denoise", path)[1]
+    assert "nothing to gain, all points are where they were" in out
+    np.testing.assert_array_equal(read(tmp_path / "flat.denoised.xyz").positions, grid)
+    assert "nothing to gain" in run("inspect", path)[1]
+
+
+def test_large_runs_and_limited_ones_are_announced(run: Run, scan: Path, model: str) -> None:
+    words = ("--model", model, "--steps", 1, "--max-memory", "2G", "--overwrite")
+    err = run("denoise", scan, *words)[2]
+    assert err.startswith("scan.ply: 300 points in 1 tile, about ")
+    assert "MB of memory and" in err
+    assert run("denoise", scan, *words, "--quiet")[2] == ""
+    code, _, err = run("denoise", scan, "--model", model, "--max-memory", "10M", "--overwrite")
+    assert code == 2
+    assert "of memory at least" in err
+
+
+def test_what_gets_lost_is_said(run: Run, scan: Path, model: str) -> None:
+    out = run("denoise", scan, scan.with_name("a.off"), "--model", model, "--steps", 1)[1]
+    assert "not kept" in out
+    assert "'intensity'" in out

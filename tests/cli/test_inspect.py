@@ -66,3 +66,34 @@ def test_bad_file(run: Run, tmp_path: Path, model: str) -> None:
     code, out, err = run("inspect", path, "--model", model)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"pointmend: {path}: ")
+
+
+def test_several_files_and_a_picture(run: Run, scan: Path, model: str) -> None:
+    other = scan.with_name("other.npy")
+    write(PointCloud(np.random.default_rng(0).normal(size=(50, 3))), other)
+    facts = json.loads(run("inspect", scan, other, "--model", model, "--json")[1])
+    assert [each["points"] for each in facts] == [300, 50]
+    picture = scan.with_name("look.png")
+    assert run("inspect", scan, "--model", model, "--picture", picture)[0] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    code, _, err = run("inspect", scan, "--model", model, "--picture", picture)
+    assert code == 2
+    assert "add --overwrite" in err
+    for words, part in (
+        ((other, "--picture", "a.png"), "one input"),
+        (("--picture", "a.jpg"), "as .png"),
+        (("--picture", "nowhere/a.png"), "does not exist"),
+    ):
+        code, _, err = run("inspect", scan, *words, "--model", model)
+        assert (code, part in err) == (2, True)
+
+
+def test_the_coordinate_system_is_named(run: Run, tmp_path: Path, model: str) -> None:
+    laspy = pytest.importorskip("laspy", reason="laspy writes the file")
+    header = laspy.LasHeader(version="1.4", point_format=6)
+    wkt = 'PROJCS["UTM 12N",AUTHORITY["EPSG","32612"]]\0'
+    header.vlrs.append(laspy.VLR("LASF_Projection", 2112, "WKT", wkt.encode()))
+    las = laspy.LasData(header)
+    las.x, las.y, las.z = np.random.default_rng(0).normal(size=(3, 40))
+    las.write(tmp_path / "a.las")
+    assert "UTM 12N (EPSG:32612)" in run("inspect", tmp_path / "a.las", "--model", model)[1]

@@ -74,6 +74,7 @@ def test_piped_run_shows_no_progress(scan: Path, model: str) -> None:
         "points",
         "noise",
         "moved",
+        "held",
         "time",
         "written",
     ]
@@ -92,7 +93,7 @@ def test_ctrl_c_from_the_shell(scan: Path, model: str) -> None:
         "import os, signal, sys, time; from pointmend import Denoiser;"
         "from pointmend.cli.main import entry;"
         "wait = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60));"
-        "Denoiser.denoise = wait; entry()"
+        "Denoiser.run = wait; entry()"
     )
     words = [sys.executable, "-c", code, "denoise", str(scan), "--model", model]
     done = subprocess.run(words, capture_output=True, text=True, timeout=50)

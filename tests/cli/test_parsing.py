@@ -17,7 +17,7 @@ def test_words_become_options() -> None:
     words = "denoise a.ply b.xyz --steps 3 --sigma 0.5 --write-displacement --model m --threads 2"
     command = parse(words.split())
     assert isinstance(command, Denoise)
-    assert (command.input, command.output) == (Path("a.ply"), Path("b.xyz"))
+    assert command.paths == (Path("a.ply"), Path("b.xyz"))
     assert (command.steps, command.sigma, command.write_displacement) == (3, 0.5, True)
     assert (command.choice.model, command.choice.threads) == ("m", 2)
     assert not command.overwrite
@@ -34,12 +34,13 @@ def test_options_may_stand_anywhere_and_have_underscores() -> None:
     [
         (
             "foo",
-            "unknown command 'foo'; choose one of denoise, inspect, train, release, evaluate, "
-            "reproduce, demo",
+            "unknown command 'foo'; choose one of denoise, inspect, convert, train, release, "
+            "evaluate, reproduce, demo",
         ),
         ("--foo", "do not know what to do with --foo (see pointmend --help)"),
-        ("denoise", "IN is missing (see pointmend denoise --help)"),
-        ("denoise a b c", "do not know what to do with c (see pointmend denoise --help)"),
+        ("denoise", "IN is missing: name at least one file"),
+        ("inspect", "IN is missing: name at least one file"),
+        ("demo a", "do not know what to do with a (see pointmend demo --help)"),
         ("denoise a --steps", "--steps needs a value (see pointmend denoise --help)"),
         (
             "denoise a --steps x",
@@ -65,7 +66,16 @@ def test_mistakes_are_explained_in_one_line(run: Run, line: str, message: str) -
 
 
 def test_only_options_count_as_options() -> None:
-    assert option_names(Inspect) == ["--help", "--model", "--device", "--threads", "--json"]
+    assert option_names(Inspect) == [
+        "--help",
+        "--picture",
+        "--overwrite",
+        "--max-memory",
+        "--model",
+        "--device",
+        "--threads",
+        "--json",
+    ]
 
 
 FRAMED = """\

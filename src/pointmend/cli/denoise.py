@@ -1,8 +1,8 @@
-"""Command line: `pointmend denoise`, a cloud in, the same points cleaner out."""
+"""Command line: `pointmend denoise`, clouds in, the same points cleaner out."""
 
 from __future__ import annotations
 
-import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -11,32 +11,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pointmend.denoising.options import Estimator, Mode, SamplerOptions
-from pointmend.errors import InputError
+from pointmend.errors import BatchError, PointmendError
 
 from .model import Flag, ModelChoice
+from .paths import check_output, pair_up
 from .progress import progress_bar
 from .report import noise, number, print_json, print_table, ratio, seconds
 
 if TYPE_CHECKING:
-    from pointmend.denoising.denoiser import Result
+    from pointmend.denoising.denoiser import Denoiser
+    from pointmend.denoising.region import Settings
+    from pointmend.scans.budget import Budget
+    from pointmend.scans.pipeline import Tally
 
-DISPLACEMENT = "displacement"
+# From this many points on, a line says beforehand what is going to happen.
+LARGE = 150_000
 
 
 @dataclass(frozen=True)
 class Denoise:
-    """Denoise a point cloud: estimate its noise, then move its points to the surface."""
+    """
+    Denoise point clouds: estimate their noise, then move their points to the surface.
 
-    input: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IN")]
-    """The noisy cloud; its suffix says which format it is in."""
-    output: Annotated[
-        Path | None,
+    Two paths are an input and its output; one, three or more are inputs, and so are two with --out.
+    """
+
+    paths: Annotated[
+        tuple[Path, ...],
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="[OUT]", help_behavior_hint="(default: IN.denoised.* beside IN)"),
+        tyro.conf.arg(metavar="IN [OUT] | IN IN IN ...", help_behavior_hint=""),
+    ]
+    """Noisy clouds; a suffix says which format a file is in. Patterns like *.laz are fine."""
+    out: Annotated[
+        str | None,
+        tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: IN.denoised.* beside IN)"),
     ] = None
-    """Where to write the result; its suffix chooses the format."""
+    """Where results go: a file, a folder, or a pattern such as clean/{stem}.ply."""
     overwrite: Flag = False
-    """Replace OUT if it exists, even if it is IN."""
+    """Replace outputs that exist, even if they are inputs."""
     write_displacement: Flag = False
     """Add an attribute 'displacement': how far each point moved."""
     sigma: Annotated[
@@ -45,6 +57,22 @@ class Denoise:
     """Noise level in the units of the file, if it is known."""
     strength: Annotated[float, tyro.conf.arg(metavar="0..1")] = 1.0
     """Share of the way to the surface to go; 0 leaves everything as it is."""
+    max_displacement: Annotated[
+        float | None, tyro.conf.arg(metavar="LENGTH", help_behavior_hint="(default: 5 x the noise)")
+    ] = None
+    """No point goes farther than this, in the units of the file."""
+    even_if_clean: Flag = False
+    """Move points also where there is nothing to gain; by default these stay where they are."""
+    flag_outliers: Flag = False
+    """Mark isolated points (LAS: class 7, else an attribute 'outlier'); they do not move."""
+    drop_outliers: Flag = False
+    """Leave isolated points out of the result."""
+    outlier_factor: Annotated[float, tyro.conf.arg(metavar="FACTOR")] = 3.0
+    """A point this many times farther from others than these are from one another is isolated."""
+    max_memory: Annotated[
+        str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
+    ] = None
+    """Memory to use, such as 4G; larger clouds are worked on in tiles, LAS and PLY from disk."""
     steps: Annotated[int, tyro.conf.arg(metavar="N")] = 5
     """Steps of the sampler; each takes equally long."""
     eta: Annotated[float, tyro.conf.arg(metavar="0..1")] = 0.0
@@ -57,100 +85,136 @@ class Denoise:
     """How the noise level is read off the scores; 'variance' is the paper's formula."""
     choice: Annotated[ModelChoice, tyro.conf.arg(name="")] = field(default_factory=ModelChoice)
     json: Flag = False
-    """Print the result as one JSON object."""
+    """Print the result as one JSON object, or a list of them for several inputs."""
     quiet: Flag = False
-    """No progress bar and no summary."""
+    """No progress bar, no preflight line and no summary."""
 
     def run(self) -> None:
-        """Read, denoise, write, and say what was done."""
-        output = output_path(self.input, self.output)
-        check_output(self.input, output, self.overwrite)
-        options = SamplerOptions(mode=self.mode, estimator=self.estimator)
-        from pointmend.cloud.files import read, write
+        """Read, denoise, write, and say what was done; one bad file does not stop the others."""
+        pairs = pair_up(self.paths, self.out, "denoised")
+        for source, target in pairs:
+            check_output(source, target, self.overwrite)
+        from pointmend.scans.budget import memory_from
 
-        cloud = read(self.input)
-        if self.write_displacement and DISPLACEMENT in cloud.attributes:
-            raise InputError(
-                f"{self.input} already has an attribute '{DISPLACEMENT}', which would be lost; "
-                "leave out --write-displacement"
-            )
-        with progress_bar(self.quiet) as tell:
-            denoiser = self.choice.load(options)
-            start = perf_counter()
-            result = denoiser.denoise(
-                cloud.positions,
-                steps=self.steps,
-                eta=self.eta,
-                sigma=self.sigma,
-                strength=self.strength,
-                seed=self.seed,
-                progress=tell,
-            )
-            took = perf_counter() - start
-        cloud = cloud.with_positions(result.points)
-        if self.write_displacement:
-            cloud = cloud.with_attribute(DISPLACEMENT, result.displacement.astype("f4"))
-        write(cloud, output)
+        settings = self._settings()
+        memory = memory_from(self.max_memory)
+        denoiser: Denoiser | None = None
+        results: list[dict[str, Any]] = []
+        failures: list[str] = []
+        for source, target in pairs:
+            try:
+                budget = self._plan(source, memory)
+                if denoiser is None:
+                    options = SamplerOptions(mode=self.mode, estimator=self.estimator)
+                    denoiser = self.choice.load(options)
+                results.append(self._denoise(denoiser, source, target, settings, budget))
+            except PointmendError as error:
+                if len(pairs) == 1:
+                    raise
+                failures.append(str(error))
         if self.json:
-            print_json(self._facts(result, output, took))
-        elif not self.quiet:
-            print_table(self._summary(result, output, took))
+            print_json(results[0] if len(pairs) == 1 else results)
+        if failures:
+            raise BatchError(failures, len(pairs))
 
-    def _facts(self, result: Result, output: Path, took: float) -> dict[str, Any]:
-        valid = ~result.invalid
-        moved = result.displacement[valid]
+    def _settings(self) -> Settings:
+        from pointmend.denoising.region import Settings
+
+        flag = self.flag_outliers or self.drop_outliers
+        return Settings(
+            steps=self.steps,
+            eta=self.eta,
+            sigma=self.sigma,
+            strength=self.strength,
+            seed=self.seed,
+            max_displacement=self.max_displacement,
+            careful=not self.even_if_clean,
+            outliers=self.outlier_factor if flag else None,
+        )
+
+    def _plan(self, source: Path, memory: int | None) -> Budget:
+        from pointmend.scans.pipeline import plan_file
+
+        budget = plan_file(source, memory)
+        if (budget.points >= LARGE or memory is not None) and not self.quiet:
+            print(preflight(source, budget, self.steps), file=sys.stderr)
+        return budget
+
+    def _denoise(
+        self,
+        denoiser: Denoiser,
+        source: Path,
+        target: Path,
+        settings: Settings,
+        budget: Budget,
+    ) -> dict[str, Any]:
+        from pointmend.scans.marks import Marks
+        from pointmend.scans.pipeline import denoise_file, nobody
+
+        marks = Marks(self.write_displacement, self.drop_outliers, settings.outliers is not None)
+        with progress_bar(self.quiet) as tell:
+            start = perf_counter()
+            tally = denoise_file(denoiser, source, target, settings, marks, budget, tell or nobody)
+            took = perf_counter() - start
+        facts = self._facts(tally, source, target, took)
+        if not self.json and not self.quiet:
+            print_table(self._summary(facts))
+        return facts
+
+    def _facts(self, tally: Tally, source: Path, target: Path, took: float) -> dict[str, Any]:
         return {
-            "input": str(self.input),
-            "output": str(output),
-            "points": len(result.points),
-            "invalid": int(result.invalid.sum()),
-            "sigma": result.sigma,
+            "input": str(source),
+            "output": str(target),
+            "points": tally.points,
+            "invalid": tally.invalid,
+            "outliers": tally.outliers if self.flag_outliers or self.drop_outliers else None,
+            "sigma": tally.sigma,
             "sigma_given": self.sigma is not None,
-            "spacing": result.spacing,
-            "sigma_over_spacing": ratio(result.sigma, result.spacing),
-            "displacement": {
-                "mean": float(moved.mean()) if len(moved) else 0.0,
-                "max": float(moved.max(initial=0.0)),
-            },
-            "schedule": list(result.schedule),
+            "spacing": tally.spacing,
+            "sigma_over_spacing": ratio(tally.sigma, tally.spacing),
+            "in_trained_range": tally.in_trained_range,
+            "nothing_to_gain": tally.nothing_to_gain,
+            "held_back": tally.held_back,
+            "displacement": {"mean": tally.moved_mean, "max": tally.moved_largest},
+            "schedule": list(tally.schedule),
+            "lost": list(tally.lost),
             "seconds": took,
         }
 
-    def _summary(self, result: Result, output: Path, took: float) -> dict[str, str]:
-        facts = self._facts(result, output, took)
+    def _summary(self, facts: dict[str, Any]) -> dict[str, str]:
         points = f"{facts['points']:,}"
         if facts["invalid"]:
             points += f", {facts['invalid']:,} of them not finite and left as they are"
         moved = facts["displacement"]
-        origin = "given" if self.sigma is not None else "estimated"
-        return {
+        origin = "given" if facts["sigma_given"] else "estimated"
+        rows = {
             "points": points,
-            "noise": f"{noise(result.sigma, result.spacing)}, {origin}",
+            "noise": f"{noise(facts['sigma'], facts['spacing'])}, {origin}",
             "moved": f"{number(moved['mean'])} on average, {number(moved['max'])} at most",
-            "time": seconds(took),
-            "written": str(output),
         }
+        if facts["nothing_to_gain"]:
+            rows["moved"] = "nothing to gain, all points are where they were"
+        elif facts["held_back"]:
+            share = facts["held_back"] / max(1, facts["points"] - facts["invalid"])
+            rows["held back"] = f"{share:.1%} of the points, where there was nothing to gain"
+        if facts["outliers"] is not None:
+            what = "left out" if self.drop_outliers else "marked and not moved"
+            rows["outliers"] = f"{facts['outliers']:,}, {what}"
+        if facts["lost"]:
+            rows["not kept"] = f"{', '.join(facts['lost'])} (the output's format has no place)"
+        return rows | {"time": seconds(facts["seconds"]), "written": facts["output"]}
 
 
-def output_path(source: Path, wanted: Path | None) -> Path:
-    """Where the result goes: beside the input, unless the user wants it elsewhere."""
-    return wanted or source.with_name(f"{source.stem}.denoised{source.suffix}")
+def preflight(source: Path, budget: Budget, steps: int) -> str:
+    """One line about what is going to happen."""
+    import torch
 
+    from pointmend.scans.budget import expected_seconds, megabytes
 
-def check_output(source: Path, target: Path, overwrite: bool) -> None:
-    """Refuse, before any work is done, a place where the result could not or must not go."""
-    from pointmend.cloud.files import known_suffixes
-
-    for path in (source, target):
-        if path.suffix.lower() not in known_suffixes():
-            known = " ".join(known_suffixes())
-            raise InputError(f"{path}: unknown suffix '{path.suffix}'; known are {known}")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: folder {target.parent} does not exist; create it first")
-    if not os.path.lexists(target):
-        return
-    if not overwrite:
-        raise InputError(f"{target} exists; add --overwrite to replace it, or name another file")
-    same_name = os.path.abspath(source) == os.path.abspath(target)  # noqa: PTH100
-    if source.exists() and target.exists() and source.samefile(target) and not same_name:
-        raise InputError(f"{target} is another name of {source}; give that name to replace it")
+    duration = expected_seconds(budget, steps, torch.get_num_threads())
+    tiles = f"{budget.tiles:,} tile" + ("s" if budget.tiles > 1 else "")
+    where = " streamed from disk" if budget.streamed else ""
+    return (
+        f"{source.name}: {budget.points:,} points in {tiles}{where}, "
+        f"about {megabytes(budget.memory)} of memory and {seconds(duration)}"
+    )

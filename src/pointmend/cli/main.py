@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 from pointmend import __version__
-from pointmend.errors import PointmendError
+from pointmend.errors import BatchError, PointmendError
 
 FAILURE = 2
 INTERRUPTED = 130
@@ -39,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             _run(words)
         sys.stdout.flush()
+    except BatchError as error:
+        for failure in (*error.failures, str(error)):
+            _complain(failure)
+        return FAILURE
     except PointmendError as error:
         _complain(str(error))
         return FAILURE

@@ -13,6 +13,7 @@ import tyro
 
 from pointmend.errors import InputError
 
+from .convert import Convert
 from .demo import Demo
 from .denoise import Denoise
 from .evaluate import Evaluate
@@ -33,6 +34,7 @@ class Command(Protocol):
 COMMANDS: dict[str, type[Command]] = {
     "denoise": Denoise,
     "inspect": Inspect,
+    "convert": Convert,
     "train": Train,
     "release": Release,
     "evaluate": Evaluate,
@@ -46,9 +48,11 @@ Remove noise from 3D point clouds.
 Points are moved, never added, dropped or reordered; all attributes are kept.
 
 examples:
-  pointmend denoise scan.ply              write scan.denoised.ply
-  pointmend denoise scan.xyz clean.ply    PLY, XYZ, NPY and more, in any combination
-  pointmend inspect scan.ply              how noisy is it?
+  pointmend denoise scan.laz              write scan.denoised.laz
+  pointmend denoise scan.e57 clean.ply    LAS, LAZ, E57, PLY, PCD, XYZ and more, in any combination
+  pointmend denoise *.laz --out clean/    many at once
+  pointmend inspect scan.laz              how noisy is it?
+  pointmend convert scan.e57 scan.laz     another format, and what it cannot hold
   pointmend train meshes/ --out run       learn from your own shapes
   pointmend release run/checkpoint.safetensors my-model --data meshes/
   pointmend evaluate meshes/ --methods jet pointmend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -15,8 +15,8 @@ def print_table(rows: Mapping[str, str]) -> None:
         print(f"{label:<{width}}  {value}")
 
 
-def print_json(values: Mapping[str, Any]) -> None:
-    """Print one JSON object; numbers that JSON has no word for become null."""
+def print_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Print one JSON object or a list of them; numbers JSON has no word for become null."""
     print(json.dumps(_plain(values), indent=2, allow_nan=False))
 
 

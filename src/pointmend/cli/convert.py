@@ -1,0 +1,78 @@
+"""Command line: `pointmend convert`, from one file format to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from pointmend.errors import BatchError, PointmendError
+
+from .model import Flag
+from .paths import check_output, pair_up
+from .report import print_json, print_table
+
+
+@dataclass(frozen=True)
+class Convert:
+    """
+    Write point clouds in other formats, and say what those cannot hold.
+
+    Two paths are an input and its output; otherwise --out says where all inputs go.
+    """
+
+    paths: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="IN [OUT] | IN IN IN ...", help_behavior_hint=""),
+    ]
+    """Clouds; a suffix says which format a file is in. Patterns like *.laz are fine."""
+    out: Annotated[
+        str | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: none)")
+    ] = None
+    """Where results go: a file, or a pattern such as converted/{stem}.ply."""
+    overwrite: Flag = False
+    """Replace outputs that exist, even if they are inputs."""
+    strict: Flag = False
+    """Fail, and write nothing, where the new format cannot hold everything."""
+    max_memory: Annotated[
+        str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
+    ] = None
+    """Memory to use, such as 4G; larger LAS and PLY files are converted in pieces."""
+    json: Flag = False
+    """Print the result as one JSON object, or a list of them for several inputs."""
+    quiet: Flag = False
+    """No summary."""
+
+    def run(self) -> None:
+        """Read, write, and say what was lost; one bad file does not stop the others."""
+        pairs = pair_up(self.paths, self.out, "converted")
+        for source, target in pairs:
+            check_output(source, target, self.overwrite)
+        from pointmend.scans.budget import memory_from
+        from pointmend.scans.convert import convert_file
+        from pointmend.scans.pipeline import plan_file
+
+        memory = memory_from(self.max_memory)
+        results: list[dict[str, Any]] = []
+        failures: list[str] = []
+        for source, target in pairs:
+            try:
+                budget = plan_file(source, memory)
+                points, lost = convert_file(source, target, budget, strict=self.strict)
+            except PointmendError as error:
+                if len(pairs) == 1:
+                    raise
+                failures.append(str(error))
+                continue
+            facts = {"input": str(source), "output": str(target), "points": points}
+            results.append(facts | {"lost": list(lost)})
+            if not self.json and not self.quiet:
+                rows = {"points": f"{points:,}", "not kept": ", ".join(lost) or "nothing"}
+                print_table(rows | {"written": str(target)})
+        if self.json:
+            print_json(results[0] if len(pairs) == 1 else results)
+        if failures:
+            raise BatchError(failures, len(pairs))

@@ -1,0 +1,273 @@
+"""Room `scans`: denoise a file into another one, in memory or streamed, attributes and all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointmend.cloud.files import (
+    check_written,
+    errors_about,
+    format_of,
+    open_pieces,
+    put_in_place,
+    read,
+    write,
+)
+from pointmend.cloud.format import Format, PieceReader
+from pointmend.cloud.left_behind import all_losses
+from pointmend.cloud.point_cloud import PointCloud
+from pointmend.denoising.algorithm import Progress
+from pointmend.denoising.denoiser import Denoiser, noise_of
+from pointmend.denoising.region import Settings
+from pointmend.denoising.tiled import denoise_store, survey_store, tiles_for
+from pointmend.errors import InputError, NotInPieces
+from pointmend.geometry.tiles import split_evenly
+
+from .budget import Budget, default_memory, plan
+from .marks import Marks, check_marks, marked
+from .scratch import ScratchStore, scratch_folder
+
+Float64 = NDArray[np.float64]
+
+PIECE_ROWS = 100_000
+SAMPLE_POINTS = 200_000
+
+
+@dataclass
+class Tally:
+    """
+    What became of a cloud, counted up piece by piece; lengths in the units of the file.
+
+    Attributes
+    ----------
+    points, invalid, outliers : how many there are, are not finite, were flagged.
+    held_back : points whose way was cut short because there was nothing to gain.
+    moved_sum, moved_largest : of the displacements.
+    sigma, spacing : noise level and spacing.
+    in_trained_range : whether the network has learned on such noise and spacing.
+    schedule : times visited.
+    lost : what the output's format cannot hold.
+    """
+
+    points: int = 0
+    invalid: int = 0
+    outliers: int = 0
+    held_back: int = 0
+    moved: int = 0
+    moved_sum: float = 0.0
+    moved_largest: float = 0.0
+    sigma: float = 0.0
+    spacing: float = 0.0
+    in_trained_range: bool = False
+    schedule: tuple[float, ...] = (0.0,)
+    lost: tuple[str, ...] = field(default_factory=tuple)
+
+    def add(
+        self, positions: Float64, shift: Float64, shares: Float64, outlier: NDArray[np.bool_]
+    ) -> None:
+        """Count some points: (n, 3), (n, 3), (n,), (n,)."""
+        valid = np.isfinite(positions).all(axis=1)
+        way = np.linalg.norm(shift, axis=1)
+        self.points += len(positions)
+        self.invalid += int(np.sum(~valid))
+        self.outliers += int(outlier.sum())
+        self.held_back += int(np.sum(valid & ~outlier & (shares < 1.0)))
+        self.moved += int(np.sum(way > 0.0))
+        self.moved_sum += float(way.sum())
+        self.moved_largest = max(self.moved_largest, float(way.max(initial=0.0)))
+
+    @property
+    def moved_mean(self) -> float:
+        """Mean displacement of the finite points."""
+        finite = self.points - self.invalid
+        return self.moved_sum / finite if finite else 0.0
+
+    @property
+    def nothing_to_gain(self) -> bool:
+        """Whether the cloud was so clean that no point was moved."""
+        return self.moved == 0
+
+
+def nobody(progress: Progress) -> None:
+    """Listen to no report."""
+
+
+def plan_file(source: Path, max_memory: int | None) -> Budget:
+    """How a file will be worked on: what the preflight line says."""
+    chosen = format_of(source)
+    memory = default_memory() if max_memory is None else max_memory
+    with errors_about(source):
+        size = source.stat().st_size
+    try:
+        with open_pieces(source) as reader:
+            return plan(reader.count, size, memory, can_stream=True)
+    except NotInPieces:
+        # No less than this many bytes make a point in any format.
+        return plan(max(1, size // _LEAST_BYTES.get(chosen.name, 12)), size, memory, False)
+
+
+# Bytes a point takes at least, to guess how many there are in files that do not say so up front.
+_LEAST_BYTES = {"text": 12, "NPY": 12, "NPZ": 6, "PCD": 6, "E57": 3, "KITTI": 16, "PLY": 12}
+
+
+def denoise_file(
+    denoiser: Denoiser,
+    source: Path,
+    target: Path,
+    settings: Settings,
+    marks: Marks | None = None,
+    budget: Budget | None = None,
+    report: Callable[[Progress], None] = nobody,
+) -> Tally:
+    """
+    Denoise a file; the output is complete and checked, or not there.
+
+    Parameters
+    ----------
+    marks : what is written beside the moved points.
+    budget : how the work is cut (`plan_file`); by default as half of the machine's memory allows.
+    """
+    marks = marks or Marks()
+    budget = budget or plan_file(source, None)
+    options = replace(denoiser.options, tile_points=budget.tile_points)
+    denoiser = replace(denoiser, options=options)
+    if budget.streamed:
+        return _denoise_streamed(denoiser, source, target, settings, marks, report)
+    return _denoise_in_memory(denoiser, source, target, settings, marks, report)
+
+
+def _denoise_in_memory(
+    denoiser: Denoiser,
+    source: Path,
+    target: Path,
+    settings: Settings,
+    marks: Marks,
+    report: Callable[[Progress], None],
+) -> Tally:
+    cloud = read(source)
+    check_marks(cloud, marks, source)
+    result = denoiser.run(cloud.positions, settings, report)
+    shift = np.where(result.invalid[:, None], 0.0, result.points - cloud.positions)
+    tally = Tally(
+        sigma=result.sigma,
+        spacing=result.spacing,
+        in_trained_range=result.in_trained_range,
+        schedule=result.schedule,
+    )
+    tally.add(cloud.positions, shift, result.shares, result.outlier)
+    moved = marked(cloud.with_positions(result.points), result.displacement, result.outlier, marks)
+    tally.lost = all_losses(moved, format_of(target))
+    write(moved, target)
+    return tally
+
+
+def _denoise_streamed(
+    denoiser: Denoiser,
+    source: Path,
+    target: Path,
+    settings: Settings,
+    marks: Marks,
+    report: Callable[[Progress], None],
+) -> Tally:
+    chosen = format_of(target)
+    if chosen.pieces is None:
+        raise InputError(
+            f"{target}: {chosen.name} cannot be written in pieces, and the cloud does not fit "
+            "into memory; choose LAS, LAZ or PLY, or allow more (--max-memory)"
+        )
+    with open_pieces(source) as reader, put_in_place(target) as part:
+        first = next(reader.pieces(1))
+        check_marks(first, marks, source)
+        with scratch_folder(part) as folder:
+            store, sample = sorted_into_tiles(reader, folder, denoiser.options.tile_points)
+            tally = Tally()
+            if store.count:
+                survey = survey_store(denoiser.sampler, store, sample)
+                known = noise_of(survey)
+                tally.sigma = known.sigma if settings.sigma is None else settings.sigma
+                tally.spacing, tally.in_trained_range = known.spacing, known.in_trained_range
+                denoise_store(denoiser.sampler, store, survey, settings, report)
+                tally.schedule = store.times
+            _write_pieces(reader, store, chosen, part, marks, tally)
+    return tally
+
+
+def sorted_into_tiles(
+    reader: PieceReader, folder: Path, tile_points: int
+) -> tuple[ScratchStore, Float64]:
+    """All points of a file in tiles on disk, and a sample (M, 3) of the finite ones."""
+    stride = max(1, reader.count // SAMPLE_POINTS)
+    picked = []
+    start = 0
+    for piece in reader.pieces(PIECE_ROWS):
+        positions = piece.positions[-start % stride :: stride]
+        picked.append(positions[np.isfinite(positions).all(axis=1)])
+        start += len(piece)
+    sample = np.concatenate([np.zeros((0, 3)), *picked])
+    tiling = split_evenly(sample, tiles_for(reader.count, tile_points))
+
+    def positions_of_pieces() -> Iterator[Float64]:
+        return (piece.positions for piece in reader.pieces(PIECE_ROWS))
+
+    return ScratchStore(folder, tiling, positions_of_pieces), sample
+
+
+def _write_pieces(
+    reader: PieceReader,
+    store: ScratchStore,
+    chosen: Format,
+    part: Path,
+    marks: Marks,
+    tally: Tally,
+) -> None:
+    """Write the file anew with its points moved, read it back and compare."""
+    assert chosen.pieces is not None
+    template = next(_moved_pieces(reader, store, marks, Tally()))
+    count = store.rows - (store.outliers() if marks.drop_outliers else 0)
+    tally.lost = all_losses(template, chosen)
+    wanted = Extent()
+    with chosen.pieces.create(template, count, part) as writer:
+        for piece in _moved_pieces(reader, store, marks, tally):
+            wanted.add(piece)
+            writer.append(piece)
+    got = Extent()
+    with chosen.pieces.open(part) as written:
+        for piece in written.pieces(PIECE_ROWS):
+            got.add(piece)
+            template = piece  # which knows how finely the file holds coordinates
+    check_written(wanted.values(), got.values(), chosen, template)
+
+
+def _moved_pieces(
+    reader: PieceReader, store: ScratchStore, marks: Marks, tally: Tally
+) -> Iterator[PointCloud]:
+    start = 0
+    for piece in reader.pieces(PIECE_ROWS):
+        found = store.results(start, len(piece))
+        start += len(piece)
+        tally.add(piece.positions, found.shift, found.shares, found.outlier)
+        moved = piece.with_positions(piece.positions + found.shift)
+        yield marked(moved, np.linalg.norm(found.shift, axis=1), found.outlier, marks)
+
+
+class Extent:
+    """Number and bounds of points seen so far."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.low, self.high = np.full(3, np.nan), np.full(3, np.nan)
+
+    def add(self, piece: PointCloud) -> None:
+        """See some more."""
+        low, high = piece.bounds()
+        self.count += len(piece)
+        self.low, self.high = np.fmin(self.low, low), np.fmax(self.high, high)
+
+    def values(self) -> tuple[int, Float64, Float64]:
+        """Number, lowest and highest (3,), as `check_written` compares them."""
+        return self.count, self.low, self.high
