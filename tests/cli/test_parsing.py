@@ -24,9 +24,12 @@ def test_words_become_options() -> None:
 
 
 def test_options_may_stand_anywhere_and_have_underscores() -> None:
-    command = parse(["denoise", "--write_displacement", "--steps=3", "a.ply"])
+    words = "denoise --write_displacement a.ply --steps=3 b.ply --sigma 2 --overwrite c.ply"
+    command = parse(words.split())
     assert isinstance(command, Denoise)
-    assert (command.steps, command.write_displacement) == (3, True)
+    assert command.paths == (Path("a.ply"), Path("b.ply"), Path("c.ply"))
+    assert (command.steps, command.sigma) == (3, 2.0)
+    assert (command.write_displacement, command.overwrite) == (True, True)
 
 
 @pytest.mark.parametrize(

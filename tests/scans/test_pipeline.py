@@ -164,13 +164,20 @@ def test_files_are_planned_by_their_points(tmp_path: Path, cloud: PointCloud) ->
 CHILD = """
 import resource, sys
 from pathlib import Path
+import torch
 from pointmend.denoising.denoiser import Denoiser
+from pointmend.network.config import NetworkConfig
+from pointmend.network.score import ScoreNetwork
+from pointmend.network.weights import ModelCard
 from pointmend.denoising.region import Settings
 from pointmend.scans.budget import Budget
 from pointmend.scans.pipeline import denoise_file
-denoiser = Denoiser.load()
+config = NetworkConfig(
+    channels=8, hidden=8, layers=1, blocks=1, frame="point", planes=True, graph_candidates=16
+)
+denoiser = Denoiser(ScoreNetwork(config).eval(), ModelCard(config), torch.device("cpu"))
 source, target, streamed = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True"
-budget = Budget(40_000, 4_000 if streamed else 40_000, streamed, 0)
+budget = Budget(100_000, 10_000 if streamed else 100_000, streamed, 0)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 denoise_file(denoiser, source, target, Settings(steps=1), budget=budget)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
@@ -182,8 +189,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 )
 def test_streaming_takes_less_memory(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    points = rng.uniform(0, 60, (40_000, 3))
-    points[:, 2] = 0.1 * rng.normal(size=40_000)
+    points = rng.uniform(0, 60, (100_000, 3))
+    points[:, 2] = 0.1 * rng.normal(size=100_000)
     source = tmp_path / "in.ply"
     write(PointCloud(points), source)
     peaks = []
@@ -192,5 +199,5 @@ def test_streaming_takes_less_memory(tmp_path: Path) -> None:
         words += [str(tmp_path / f"{streamed}.ply"), str(streamed)]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout))
-    assert peaks[1] < 0.75 * peaks[0]
-    assert pointmend.read(tmp_path / "True.ply").positions.shape == (40_000, 3)
+    assert peaks[1] < 0.7 * peaks[0]
+    assert pointmend.read(tmp_path / "True.ply").positions.shape == (100_000, 3)

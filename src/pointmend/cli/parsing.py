@@ -98,6 +98,7 @@ def parse(words: list[str]) -> Command:
         raise InputError(f"unknown command {first!r}; choose one of {choices}")
     if first in COMMANDS:
         _check_options(first, words[1:])
+        words = [first, *paths_first(COMMANDS[first], words[1:])]
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -115,6 +116,35 @@ def parse(words: list[str]) -> Command:
             raise InputError(f"{mistake} (see pointmend{name} --help)") from None
         raise
     return command
+
+
+def paths_first(command: Any, words: list[str]) -> list[str]:
+    """
+    The words of a command with its paths in front, which may stand anywhere between options.
+
+    argparse wants the words of one list side by side.
+
+    Parameters
+    ----------
+    command : the command's class.
+    """
+    if "paths" not in {field.name for field in fields(command)}:
+        return words
+    hints = get_type_hints(command)
+    flags = {f"--{name.replace('_', '-')}" for name, kind in hints.items() if kind is bool}
+    flags |= {"--help", "-h"}
+    paths: list[str] = []
+    options: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            paths.append(word)
+        else:
+            options.append(word)
+            takes_value = "=" not in word and word.replace("_", "-") not in flags
+            value = next(rest, None) if takes_value else None
+            options.extend([] if value is None else [value])
+    return paths + options
 
 
 def option_names(command: Any) -> list[str]:

@@ -220,10 +220,12 @@ STANDPOINTS: dict[str, Scanner] = {
 }
 
 
-def scene(name: str, sampling: Sampling, rng: np.random.Generator) -> Scene:
-    """One of the bodies, sampled evenly, or seen by a scanner in the street."""
+def scene(
+    name: str, sampling: Sampling, rng: np.random.Generator, spacing: float = SPACING
+) -> Scene:
+    """One of the bodies, sampled evenly at a spacing, or seen by a scanner in the street."""
     body = BODIES[name]
     if sampling == "even":
-        return Scene(f"{name}, even", body, body.sample(SPACING, rng))
+        return Scene(f"{name}, even", body, body.sample(spacing, rng))
     clean, rays = STANDPOINTS[name].scan(body)
     return Scene(f"{name}, lidar", body, clean, rays)
