@@ -14,15 +14,10 @@ from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Progress, Sampler
 from pointmend.denoising.denoiser import Denoiser, noise_of
 from pointmend.denoising.options import SamplerOptions
-from pointmend.denoising.region import Settings
-from pointmend.denoising.tiled import (
-    MemoryStore,
-    Neighbourhoods,
-    denoise_store,
-    look_at_whole,
-    survey_store,
-    tiles_for,
-)
+from pointmend.denoising.settings import Settings
+from pointmend.denoising.store import MemoryStore, Neighbourhoods, tiles_for
+from pointmend.denoising.survey import look_at_whole, survey_store
+from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError
 from pointmend.geometry.tiles import split_evenly
 from pointmend.network.config import NetworkConfig
@@ -182,9 +177,9 @@ def test_surroundings_hold_all_that_is_near_and_little_else() -> None:
 
 @pytest.mark.usefixtures("_plane_scores")
 def test_a_survey_finds_the_same_whatever_the_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pointmend.denoising.tiled.FRAMED_WHOLE", 1000)
-    monkeypatch.setattr("pointmend.denoising.tiled.PLACE_POINTS", 900)
-    monkeypatch.setattr("pointmend.denoising.tiled.TRUSTED_POINTS", 300)
+    monkeypatch.setattr("pointmend.denoising.survey.FRAMED_WHOLE", 1000)
+    monkeypatch.setattr("pointmend.denoising.survey.PLACE_POINTS", 900)
+    monkeypatch.setattr("pointmend.denoising.survey.PLACE_TRUSTED_POINTS", 300)
     points = terrain(10_000, 0.3)
     found = [
         survey_store(sampler(), MemoryStore(points, split_evenly(points, tiles)), points[::3])

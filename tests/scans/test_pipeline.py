@@ -11,7 +11,7 @@ import pointmend
 from pointmend import PointCloud, read, write
 from pointmend.denoising.algorithm import Progress
 from pointmend.denoising.denoiser import Denoiser
-from pointmend.denoising.region import Settings
+from pointmend.denoising.settings import Settings
 from pointmend.errors import FileFormatError, InputError
 from pointmend.scans.budget import Budget
 from pointmend.scans.marks import Marks
@@ -169,7 +169,7 @@ from pointmend.denoising.denoiser import Denoiser
 from pointmend.network.config import NetworkConfig
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard
-from pointmend.denoising.region import Settings
+from pointmend.denoising.settings import Settings
 from pointmend.scans.budget import Budget
 from pointmend.scans.pipeline import denoise_file
 config = NetworkConfig(

@@ -11,7 +11,7 @@ import pytest
 from pointmend import read
 from pointmend.cloud.files import known_suffixes
 from pointmend.denoising.denoiser import Denoiser
-from pointmend.denoising.region import Settings
+from pointmend.denoising.settings import Settings
 from pointmend.scans.budget import Budget
 from pointmend.scans.look import look_at
 from pointmend.scans.pipeline import denoise_file, plan_file

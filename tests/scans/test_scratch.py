@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pointmend.denoising.region import Moved
-from pointmend.denoising.tiled import MemoryStore
+from pointmend.denoising.moved import Moved
+from pointmend.denoising.store import MemoryStore
 from pointmend.geometry.tiles import split_evenly
 from pointmend.scans.scratch import ScratchStore, scratch_folder
 

@@ -20,7 +20,7 @@ from .report import noise, number, print_json, print_table, ratio, seconds
 
 if TYPE_CHECKING:
     from pointmend.denoising.denoiser import Denoiser
-    from pointmend.denoising.region import Settings
+    from pointmend.denoising.settings import Settings
     from pointmend.scans.budget import Budget
     from pointmend.scans.pipeline import Tally
 
@@ -118,7 +118,7 @@ class Denoise:
             raise BatchError(failures, len(pairs))
 
     def _settings(self) -> Settings:
-        from pointmend.denoising.region import Settings
+        from pointmend.denoising.settings import Settings
 
         flag = self.flag_outliers or self.drop_outliers
         return Settings(

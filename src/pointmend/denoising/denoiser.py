@@ -24,14 +24,10 @@ from .algorithm import Progress, Sampler
 from .calibration import Calibration
 from .gain import nothing_to_gain
 from .options import SamplerOptions
-from .region import Settings, Survey
-from .tiled import (
-    MemoryStore,
-    denoise_store,
-    look_at_whole,
-    survey_store,
-    tiles_for,
-)
+from .settings import Settings
+from .store import MemoryStore, tiles_for
+from .survey import Survey, look_at_whole, survey_store
+from .tiled import denoise_store
 
 Float64 = NDArray[np.float64]
 Points = ArrayLike | torch.Tensor

@@ -2,165 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from pointmend.errors import InputError
-from pointmend.geometry.density import (
-    LEVEL_FACTOR,
-    Surroundings,
-    level_of,
-    nearest_level,
-    surroundings,
-)
-from pointmend.geometry.frames import CloudFrame
+from pointmend.geometry.density import Surroundings, level_of, nearest_level, surroundings
 
 from .algorithm import Progress, Report, Sampler, Verdict
 from .gain import Gain, measure_gain, nothing_to_gain
+from .moved import Moved
+from .settings import Settings
+from .store import HALO
+from .survey import SAMPLE_POINTS, TRUSTED_POINTS, WIDE_NOISE, Survey, reads_more
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# How far a point's result depends on others, in local spacings: at 48 what is beyond changes it
-# by less than a thousandth of the noise (`python -m benchmarks.tiles`).
-HALO = 48.0
-
-# Above the noise training has shown, scores grow too short to tell how much it is. So wherever
-# noise is wider than a spacing, a sample is looked at in a larger scale too: if that reads more,
-# the larger scale is the right one.
-WIDE_NOISE = 1.2
-LARGER_SCALE = 2.5
-READS_MORE = 1.15
-LEAST_SPACING = 0.0035
-SAMPLE_POINTS = 4_000
-TRUSTED_POINTS = 1_000
-
 # A point may go this many times the noise around it, unless the user says how far.
 FARTHEST_WAY = 5.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """
-    What a user chooses about a run; lengths in input units.
-
-    Attributes
-    ----------
-    steps, eta, seed : of the sampler.
-    sigma : the noise level when it is known.
-    strength : share of the way to go.
-    max_displacement : how far a point may go; by default five times the noise around it.
-    careful : leave points where they are where there is nothing to gain.
-    outliers : flag points this many times farther from others than is usual among these; they
-        neither move nor pull others. None flags nothing.
-    """
-
-    steps: int = 5
-    eta: float = 0.0
-    sigma: float | None = None
-    strength: float = 1.0
-    seed: int = 0
-    max_displacement: float | None = None
-    careful: bool = True
-    outliers: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InputError(f"steps is {self.steps}; at least 1 is needed")
-        if not 0.0 <= self.eta <= 1.0:
-            raise InputError(f"eta is {self.eta}; it lies between 0 and 1")
-        if not 0.0 <= self.strength <= 1.0:
-            raise InputError(f"strength is {self.strength}; it lies between 0 and 1")
-        if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma >= 0.0):
-            raise InputError(f"sigma is {self.sigma}; a noise level is a number of at least 0")
-        if self.max_displacement is not None and not self.max_displacement >= 0.0:
-            raise InputError(
-                f"max_displacement is {self.max_displacement}; a length of at least 0 is needed"
-            )
-        if self.outliers is not None and not self.outliers > 1.0:
-            raise InputError(f"outliers is {self.outliers}; a factor above 1 is needed")
-
-
-@dataclass(frozen=True)
-class Survey:
-    """
-    What is known of a whole cloud before its regions are worked on; lengths in input units.
-
-    Attributes
-    ----------
-    frame : the scale of density level 0; its centre is that of the cloud.
-    reference : local spacing of level 0.
-    levels : density levels of the cloud.
-    sigma : noise of each level, when it was measured beforehand.
-    gain : noise over local spacing (`Gain.level`), when it was measured beforehand.
-    """
-
-    frame: CloudFrame
-    reference: float
-    levels: tuple[int, ...]
-    sigma: dict[int, float] | None = None
-    gain: float | None = None
-
-    def scale_of(self, level: int) -> float:
-        """Input units per unit of the network's frame at a density level."""
-        return float(self.frame.scale * LEVEL_FACTOR**level)
-
-    @property
-    def network_spacing(self) -> float:
-        """The typical spacing in the network's frame, the same at every level."""
-        return self.frame.spacing / self.frame.scale
-
-    @property
-    def zoomed_out(self) -> Survey:
-        """The survey at a larger scale, as far as the spacing allows."""
-        factor = min(LARGER_SCALE, self.network_spacing / LEAST_SPACING)
-        return replace(self, frame=replace(self.frame, scale=self.frame.scale * max(factor, 1.0)))
-
-
-@dataclass(frozen=True)
-class Moved:
-    """
-    What became of the P points of a region; rows that are not core mean nothing.
-
-    Attributes
-    ----------
-    shift : (P, 3) in input units.
-    shares : (P,) the share of its way each point was allowed.
-    sigma : (P,) noise level each was treated with, in input units.
-    outlier : (P,) who was left out as an outlier.
-    times : what the sampler visited at the level of most points.
-    """
-
-    shift: Float64
-    shares: Float64
-    sigma: Float64
-    outlier: Bools
-    times: tuple[float, ...]
-
-    @classmethod
-    def nothing(cls, count: int) -> Moved:
-        """Points none of which has moved yet."""
-        zeros = np.zeros(count)
-        return cls(np.zeros((count, 3)), zeros, zeros.copy(), zeros.astype(bool), (0.0,))
-
-    def rows(self, index: Int64 | Bools) -> Moved:
-        """What became of some of the points."""
-        return Moved(
-            self.shift[index],
-            self.shares[index],
-            self.sigma[index],
-            self.outlier[index],
-            self.times,
-        )
-
-    def put(self, index: Int64, part: Moved) -> None:
-        """Take over what became of the points `index` (n,)."""
-        self.shift[index], self.shares[index] = part.shift, part.shares
-        self.sigma[index], self.outlier[index] = part.sigma, part.outlier
 
 
 class TooNoisy(Exception):
@@ -241,27 +103,6 @@ class CarefulJudge:
         )
         if larger is not None:
             raise TooNoisy(larger)
-
-
-def reads_more(
-    sampler: Sampler, survey: Survey, level: int, points: Float64, scores: Float64
-) -> Survey | None:
-    """
-    The survey at a larger scale, if points look noisier in it.
-
-    Parameters
-    ----------
-    points : (n, 3) of a density level, nearest to their middle first, in input units.
-    scores : (m, 3) of the first of them, in the network's frame.
-    """
-    larger = survey.zoomed_out
-    scale = larger.scale_of(level)
-    if scale < 1.3 * survey.scale_of(level):
-        return None
-    before = sampler.estimate_sigma(scores, survey.network_spacing) * survey.scale_of(level)
-    found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
-    after = sampler.estimate_sigma(found, larger.network_spacing) * scale
-    return larger if after > READS_MORE * before else None
 
 
 def denoise_region(

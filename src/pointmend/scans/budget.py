@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from pointmend.denoising.region import HALO
+from pointmend.denoising.store import HALO
 from pointmend.errors import InputError
 
 # Measured with `python -m benchmarks.sizes` (default model): the program and its libraries, each

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pointmend.cloud.files import open_pieces, read
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.denoiser import Denoiser, NoiseEstimate, noise_of
-from pointmend.denoising.tiled import survey_store
+from pointmend.denoising.survey import survey_store
 
 from .budget import Budget
 from .pipeline import PIECE_ROWS, sorted_into_tiles

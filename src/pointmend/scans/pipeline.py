@@ -23,8 +23,10 @@ from pointmend.cloud.left_behind import all_losses
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.algorithm import Progress
 from pointmend.denoising.denoiser import Denoiser, noise_of
-from pointmend.denoising.region import Settings
-from pointmend.denoising.tiled import denoise_store, survey_store, tiles_for
+from pointmend.denoising.settings import Settings
+from pointmend.denoising.store import tiles_for
+from pointmend.denoising.survey import survey_store
+from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError, NotInPieces
 from pointmend.geometry.tiles import split_evenly
 

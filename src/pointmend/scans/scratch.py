@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.denoising.region import Moved
+from pointmend.denoising.moved import Moved
 from pointmend.geometry.tiles import Tiling
 
 Float64 = NDArray[np.float64]

@@ -1,0 +1,236 @@
+"""What is known of a whole cloud before any of it is moved: spacing, density levels, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointmend.geometry.density import (
+    LEVEL_FACTOR,
+    Surroundings,
+    common_levels,
+    level_of,
+    nearest_level,
+    surroundings,
+)
+from pointmend.geometry.frames import CloudFrame, frame_by_spacing, frame_cloud
+from pointmend.geometry.neighbours import typical_spacing
+from pointmend.geometry.ordering import distinct_points
+from pointmend.geometry.tiles import split_evenly
+
+from .algorithm import Sampler
+from .gain import level_of_regions, measure_gain
+from .store import Neighbourhoods, PointStore
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Above the noise training has shown, scores grow too short to tell how much it is. So wherever
+# noise is wider than a spacing, a sample is looked at in a larger scale too: if that reads more,
+# the larger scale is the right one.
+WIDE_NOISE = 1.2
+LARGER_SCALE = 2.5
+READS_MORE = 1.15
+LEAST_SPACING = 0.0035
+SAMPLE_POINTS = 4_000
+TRUSTED_POINTS = 1_000
+
+# The frame of a cloud no larger than that is chosen by all of it, whatever its tiles.
+FRAMED_WHOLE = 150_000
+
+# The survey looks at this many places, at so many points around each, and trusts the inner ones.
+PLACES = 12
+PLACE_POINTS = 8_000
+PLACE_TRUSTED_POINTS = 2_000
+
+
+@dataclass(frozen=True)
+class Survey:
+    """
+    What is known of a whole cloud before its regions are worked on; lengths in input units.
+
+    Attributes
+    ----------
+    frame : the scale of density level 0; its centre is that of the cloud.
+    reference : local spacing of level 0.
+    levels : density levels of the cloud.
+    sigma : noise of each level, when it was measured beforehand.
+    gain : noise over local spacing (`Gain.level`), when it was measured beforehand.
+    """
+
+    frame: CloudFrame
+    reference: float
+    levels: tuple[int, ...]
+    sigma: dict[int, float] | None = None
+    gain: float | None = None
+
+    def scale_of(self, level: int) -> float:
+        """Input units per unit of the network's frame at a density level."""
+        return float(self.frame.scale * LEVEL_FACTOR**level)
+
+    @property
+    def network_spacing(self) -> float:
+        """The typical spacing in the network's frame, the same at every level."""
+        return self.frame.spacing / self.frame.scale
+
+    @property
+    def zoomed_out(self) -> Survey:
+        """The survey at a larger scale, as far as the spacing allows."""
+        factor = min(LARGER_SCALE, self.network_spacing / LEAST_SPACING)
+        return replace(self, frame=replace(self.frame, scale=self.frame.scale * max(factor, 1.0)))
+
+
+def reads_more(
+    sampler: Sampler, survey: Survey, level: int, points: Float64, scores: Float64
+) -> Survey | None:
+    """
+    The survey at a larger scale, if points look noisier in it.
+
+    Parameters
+    ----------
+    points : (n, 3) of a density level, nearest to their middle first, in input units.
+    scores : (m, 3) of the first of them, in the network's frame.
+    """
+    larger = survey.zoomed_out
+    scale = larger.scale_of(level)
+    if scale < 1.3 * survey.scale_of(level):
+        return None
+    before = sampler.estimate_sigma(scores, survey.network_spacing) * survey.scale_of(level)
+    found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
+    after = sampler.estimate_sigma(found, larger.network_spacing) * scale
+    return larger if after > READS_MORE * before else None
+
+
+def look_at_whole(points: Float64) -> Survey:
+    """Frame and density levels of points (N, 3), distinct and finite, N >= 1."""
+    frame = frame_cloud(points)
+    spacing = surroundings(points).spacing
+    reference = float(np.median(spacing))
+    return Survey(frame, reference, common_levels(level_of(spacing, reference)))
+
+
+def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey:
+    """
+    Measure spacing, density levels and noise of a whole cloud, before any of it is moved.
+
+    Parameters
+    ----------
+    sample : (M, 3) points that stand for the cloud. Where the survey looks depends on them, not on
+        the tiles, so that tiles of another size find the same.
+    """
+    places = []
+    if len(store.tiling) > 1 or store.count > FRAMED_WHOLE:
+        places = [_place(store, seed) for seed in _seeds(sample)]
+    if store.count <= FRAMED_WHOLE:
+        tiles = [store.read(tile) for tile in range(len(store.tiling))]
+        whole, _ = distinct_points(np.concatenate(tiles))
+        survey = look_at_whole(whole)
+        if not places:
+            places = [_Place(whole, surroundings(whole), np.ones(len(whole), dtype=bool))]
+    else:
+        survey = _look_at_places(places)
+    measured = _measure_noise(sampler, places, survey)
+    while measured.network_sigma > WIDE_NOISE * survey.network_spacing:
+        larger = survey.zoomed_out
+        if larger.frame.scale < 1.3 * survey.frame.scale:
+            break
+        again = _measure_noise(sampler, places, larger)
+        grown = again.network_sigma * larger.frame.scale
+        if grown <= READS_MORE * measured.network_sigma * survey.frame.scale:
+            break
+        survey, measured = larger, again
+    return replace(survey, sigma=measured.sigma, gain=measured.gain)
+
+
+def _measure_noise(sampler: Sampler, places: Sequence[_Place], survey: Survey) -> _Noise:
+    """The noise of every density level, from the first scores at some places."""
+    scores = [_first_scores(sampler, place, survey) for place in places]
+    inner = [place.trusted for place in places]
+    levels = np.concatenate([s.levels[i] for s, i in zip(scores, inner)])
+    vectors = np.concatenate([s.scores[i] for s, i in zip(scores, inner)])
+    region = np.concatenate([s.region[i] for s, i in zip(scores, inner)])
+    sigma = {}
+    overall = sampler.estimate_sigma(vectors, survey.network_spacing)
+    for level in survey.levels:
+        here = vectors[levels == level]
+        enough = len(here) >= PLACE_TRUSTED_POINTS // 10
+        ratio = sampler.estimate_sigma(here, survey.network_spacing) if enough else overall
+        sigma[level] = ratio * survey.scale_of(level)
+    return _Noise(overall, sigma, level_of_regions(region))
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Noise in the network's frame, that of every level in input units, and the gain level."""
+
+    network_sigma: float
+    sigma: dict[int, float]
+    gain: float
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Points (n, 3) around a place, nearest first, and which of them (n,) see all around them."""
+
+    points: Float64
+    around: Surroundings
+    trusted: Bools
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Of a place's points: scores (n, 3) each at the scale of its level, levels, noise region."""
+
+    scores: Float64
+    levels: Int64
+    region: Float64
+
+
+def _seeds(sample: Float64) -> list[Float64]:
+    """Points that stand for equal parts of a sample (M, 3)."""
+    cells = split_evenly(sample, PLACES)
+    cell = cells.tile_of(sample)
+    seeds = []
+    for number in range(len(cells)):
+        inside = sample[cell == number]
+        middle = np.median(inside, axis=0)
+        seeds.append(inside[np.sum((inside - middle) ** 2, axis=1).argmin()])
+    return seeds
+
+
+def _place(store: PointStore, seed: Float64) -> _Place:
+    tile = int(store.tiling.tile_of(seed[None])[0])
+    points = np.concatenate([store.read(tile), Neighbourhoods(store, {}).around(tile)])
+    points, _ = distinct_points(points)
+    distance = np.sum((points - seed) ** 2, axis=1)
+    nearest = np.argsort(distance, kind="stable")[:PLACE_POINTS]
+    points = points[nearest]
+    trusted = np.arange(len(points)) < PLACE_TRUSTED_POINTS
+    return _Place(points, surroundings(points), trusted)
+
+
+def _look_at_places(places: Sequence[_Place]) -> Survey:
+    """Frame and density levels of a cloud from some places of it."""
+    spacing = float(np.median([typical_spacing(place.points) for place in places]))
+    local = np.concatenate([place.around.spacing[place.trusted] for place in places])
+    reference = float(np.median(local))
+    centre = np.mean([place.points.mean(axis=0) for place in places], axis=0)
+    levels = common_levels(level_of(local, reference))
+    return Survey(frame_by_spacing(centre, spacing), reference, levels)
+
+
+def _first_scores(sampler: Sampler, place: _Place, survey: Survey) -> _Scores:
+    around = place.around
+    levels = nearest_level(level_of(around.spacing, survey.reference), survey.levels)
+    scores = np.zeros_like(place.points)
+    lengths = np.zeros_like(place.points)
+    for level in np.unique(levels[place.trusted]).tolist():
+        scale = survey.scale_of(level)
+        found = sampler.first_scores((place.points - place.points.mean(axis=0)) / scale)
+        here = levels == level
+        scores[here], lengths[here] = found[here], found[here] * scale
+    return _Scores(scores, levels, measure_gain(lengths, around).region)
