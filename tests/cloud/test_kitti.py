@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from pointmend.cloud import kitti
 from pointmend.cloud.files import read, write
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from tests.cloud.conftest import Refuse
 
 quick = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -168,13 +171,11 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_what_does_not_look_like_kitti_is_refused(tmp_path: Path, case: str) -> None:
+def test_what_does_not_look_like_kitti_is_refused(
+    tmp_path: Path, refuse: Refuse, case: str
+) -> None:
     content, message = HOSTILE[case]
-    path = tmp_path / "hostile.bin"
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match=message) as caught:
-        read(path)
-    assert "\n" not in str(caught.value)
+    refuse(tmp_path / "hostile.bin", content, message)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import laspy  # type: ignore[import-untyped]
 import numpy as np
@@ -19,6 +19,9 @@ from pointmend.cloud.las_points import dimensions, record_type
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError
 
+if TYPE_CHECKING:
+    from tests.cloud.conftest import LasMaker
+
 quick = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -27,57 +30,12 @@ KINDS = [
     for version, most in (("1.1", 1), ("1.2", 3), ("1.3", 5), ("1.4", 10))
     for point_format in range(most + 1)
 ]
-WKT = b'PROJCS["made up",AUTHORITY["EPSG","25832"]]\0'
-
-
-def fill(las_file: Any, count: int, seed: int = 0, channels: int = 4) -> None:
-    """Fill points with random bits, so that no field can hide."""
-    rng = np.random.default_rng(seed)
-    dtype = las_file.point_format.dtype()
-    noise = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
-    las_file.points = laspy.ScaleAwarePointRecord(
-        noise.view(dtype)[:, 0].copy(),
-        las_file.point_format,
-        las_file.header.scales,
-        las_file.header.offsets,
-    )
-    if las_file.point_format.id >= 6:
-        las_file.scanner_channel = rng.integers(0, channels, count)
-
-
-def made(
-    path: Path, point_format: int, version: str = "1.4", count: int = 50, **options: Any
-) -> Any:
-    """Have laspy write a file with all the trimmings to `path`."""
-    header = laspy.LasHeader(version=version, point_format=point_format)
-    header.scales, header.offsets = [0.01, 0.001, 0.25], [5e5, 5e6, -100.0]
-    header.system_identifier, header.generating_software = "scanner", "by laspy"
-    header.file_source_id = 7
-    header.global_encoding.gps_time_type = laspy.header.GpsTimeType.STANDARD
-    header.vlrs.append(laspy.VLR("someone", 12, "what it is", b"\x00\xff anything"))
-    header.vlrs.append(laspy.VLR("LASF_Projection", 2112, "", WKT))
-    for extra in options.get("extras", ()):
-        header.add_extra_dim(extra)
-    las_file = laspy.LasData(header)
-    with np.errstate(invalid="ignore"):  # laspy looks for the smallest nan
-        fill(las_file, count, channels=options.get("channels", 4))
-        if version == "1.4":
-            evlr = laspy.VLR("later", 9, "far", b"\x01" * 70000)
-            las_file.evlrs = laspy.vlrs.vlrlist.VLRList([evlr])
-        las_file.write(path)
-    return las_file
 
 
 def layout_of(cloud: PointCloud) -> LasLayout:
     layout = cloud.metadata["las"]
     assert isinstance(layout, LasLayout)
     return layout
-
-
-def points_of(path: Path) -> Any:
-    """Return the records as laspy decodes them."""
-    with laspy.open(path) as reader:
-        return reader.read().points.array
 
 
 def header_of(path: Path) -> Any:
@@ -103,18 +61,18 @@ def test_dimensions_are_those_of_laspy(point_format: int) -> None:
 @pytest.mark.parametrize("suffix", [".las", ".laz"])
 @pytest.mark.parametrize(("version", "point_format"), KINDS)
 def test_every_kind_of_file_comes_back(
-    tmp_path: Path, version: str, point_format: int, suffix: str
+    tmp_path: Path, las_maker: LasMaker, version: str, point_format: int, suffix: str
 ) -> None:
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     # More than one channel is too much for the wave packets of lazrs, which made this file.
-    theirs = made(source, point_format, version, channels=1 if point_format > 8 else 4)
+    theirs = las_maker.file(source, point_format, version, channels=1 if point_format > 8 else 4)
     cloud = read(source)
     assert np.array_equal(cloud.positions, theirs.xyz)
     assert list(cloud.attributes) == [d.name for d in dimensions(point_format)]
     for name, values in cloud.attributes.items():
         assert same_bits(values, np.asarray(theirs[name])), name
     write(cloud, target)
-    assert same_bits(points_of(target), theirs.points.array)
+    assert same_bits(las_maker.records(target), theirs.points.array)
     before, after = source.read_bytes(), target.read_bytes()
     if suffix == ".las":
         assert after == before
@@ -125,8 +83,10 @@ def test_every_kind_of_file_comes_back(
 
 
 @pytest.mark.parametrize("suffix", [".las", ".laz"])
-def test_old_headers_with_bytes_nobody_asked_for(tmp_path: Path, suffix: str) -> None:
-    made(tmp_path / "in.las", 1, "1.1")
+def test_old_headers_with_bytes_nobody_asked_for(
+    tmp_path: Path, las_maker: LasMaker, suffix: str
+) -> None:
+    las_maker.file(tmp_path / "in.las", 1, "1.1")
     raw = bytearray((tmp_path / "in.las").read_bytes())
     raw[25] = 0  # LAS 1.0 has the header of 1.1, and a mark before the points
     at = int.from_bytes(raw[96:100], "little")
@@ -143,22 +103,11 @@ def test_old_headers_with_bytes_nobody_asked_for(tmp_path: Path, suffix: str) ->
     assert (tmp_path / "back.las").read_bytes() == bytes(raw)
 
 
-EXTRAS = [
-    laspy.ExtraBytesParams(
-        name="height", type="u2", scales=np.array([0.1]), offsets=np.array([2.0])
-    ),
-    laspy.ExtraBytesParams(name="normal", type="3f4", description="unit vector"),
-    laspy.ExtraBytesParams(name="pair", type="2i8"),
-    laspy.ExtraBytesParams(name="many", type="4u1"),
-    laspy.ExtraBytesParams(name="double", type="f8", no_data=np.array([-1.0])),
-]
-
-
 @pytest.mark.parametrize("suffix", [".las", ".laz"])
 @pytest.mark.parametrize("point_format", [3, 7])
-def test_extra_bytes(tmp_path: Path, point_format: int, suffix: str) -> None:
+def test_extra_bytes(tmp_path: Path, las_maker: LasMaker, point_format: int, suffix: str) -> None:
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
-    theirs = made(source, point_format, extras=EXTRAS)
+    theirs = las_maker.file(source, point_format, extras=las_maker.extras)
     cloud = read(source)
     assert {n: cloud.attributes[n].dtype.str for n in ("height", "normal", "pair", "many")} == {
         "height": "<u2", "normal": "<f4", "pair": "<i8", "many": "|u1",
@@ -166,7 +115,7 @@ def test_extra_bytes(tmp_path: Path, point_format: int, suffix: str) -> None:
     assert cloud.attributes["normal"].shape == (50, 3)
     assert same_bits(cloud.attributes["height"], theirs.points.array["height"])  # not scaled
     write(cloud, target)
-    assert same_bits(points_of(target), theirs.points.array)
+    assert same_bits(las_maker.records(target), theirs.points.array)
     assert layout_of(read(target)).extras == layout_of(cloud).extras
     if suffix == ".las":
         assert target.read_bytes() == source.read_bytes()
@@ -185,9 +134,9 @@ def test_extra_bytes(tmp_path: Path, point_format: int, suffix: str) -> None:
     assert changed["flag"].tolist() == [1, 0] * 25
 
 
-def test_bytes_that_nobody_described(tmp_path: Path) -> None:
+def test_bytes_that_nobody_described(tmp_path: Path, las_maker: LasMaker) -> None:
     source = tmp_path / "a.las"
-    made(source, 1, "1.2", extras=[laspy.ExtraBytesParams(name="seven", type="7u1")])
+    las_maker.file(source, 1, "1.2", extras=[laspy.ExtraBytesParams(name="seven", type="7u1")])
     raw = source.read_bytes()
     source.write_bytes(raw.replace(b"LASF_Spec\0", b"no_longer\0"))
     cloud = read(source)
@@ -200,9 +149,9 @@ def test_bytes_that_nobody_described(tmp_path: Path) -> None:
     assert np.array_equal(back.attributes["ExtraBytes"], cloud.attributes["ExtraBytes"])
 
 
-def test_descriptions_with_odd_names_and_sizes(tmp_path: Path) -> None:
+def test_descriptions_with_odd_names_and_sizes(tmp_path: Path, las_maker: LasMaker) -> None:
     params = [laspy.ExtraBytesParams(name=f"name{i}", type="u2") for i in range(5)]
-    made(tmp_path / "a.las", 1, "1.2", extras=params)
+    las_maker.file(tmp_path / "a.las", 1, "1.2", extras=params)
     raw = (tmp_path / "a.las").read_bytes()
     for old, new in zip(range(5), (b"x\0\0\0\0", b"intensity", b"\xff\x07", b"\0" * 5, b"name0")):
         raw = raw.replace(b"name%d" % old + bytes(8), new + bytes(13 - len(new)))
@@ -224,13 +173,15 @@ def test_descriptions_with_odd_names_and_sizes(tmp_path: Path) -> None:
         assert (tmp_path / "b.las").read_bytes() == raw
 
 
-def test_unmoved_points_keep_their_integers_and_moved_ones_are_rounded(tmp_path: Path) -> None:
-    theirs = made(tmp_path / "a.laz", 6)
+def test_unmoved_points_keep_their_integers_and_moved_ones_are_rounded(
+    tmp_path: Path, las_maker: LasMaker
+) -> None:
+    theirs = las_maker.file(tmp_path / "a.laz", 6)
     cloud = read(tmp_path / "a.laz")
     positions = cloud.positions.copy()
     positions[::2] += [0.0149, -0.0004, 0.13]
     write(cloud.with_positions(positions), tmp_path / "b.laz")
-    found = points_of(tmp_path / "b.laz")
+    found = las_maker.records(tmp_path / "b.laz")
     for axis, steps in zip("XYZ", (1, 0, 1)):
         wanted = theirs.points.array[axis].copy()
         wanted[::2] += steps
@@ -245,13 +196,13 @@ def test_unmoved_points_keep_their_integers_and_moved_ones_are_rounded(tmp_path:
 
 
 @pytest.mark.parametrize("suffix", [".las", ".laz"])
-def test_counts_and_selected_points(tmp_path: Path, suffix: str) -> None:
+def test_counts_and_selected_points(tmp_path: Path, las_maker: LasMaker, suffix: str) -> None:
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
-    theirs = made(source, 6, extras=EXTRAS)
+    theirs = las_maker.file(source, 6, extras=las_maker.extras)
     cloud = read(source)
     index = [40, 3, 3, 7]
     write(cloud[index], target)
-    assert same_bits(points_of(target), theirs.points.array[index])
+    assert same_bits(las_maker.records(target), theirs.points.array[index])
     header = header_of(target)
     returns = np.asarray(theirs.return_number)[index]
     assert header.point_count == 4
@@ -269,9 +220,9 @@ def test_counts_and_selected_points(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("point_format", [1, 6])
 @pytest.mark.parametrize("repeated", [False, True])
 def test_the_old_count_field_is_kept_as_it_was(
-    tmp_path: Path, point_format: int, repeated: bool
+    tmp_path: Path, las_maker: LasMaker, point_format: int, repeated: bool
 ) -> None:
-    made(tmp_path / "a.las", point_format)
+    las_maker.file(tmp_path / "a.las", point_format)
     raw = bytearray((tmp_path / "a.las").read_bytes())
     if repeated:
         raw[107:111] = (50).to_bytes(4, "little")
@@ -284,17 +235,17 @@ def test_the_old_count_field_is_kept_as_it_was(
     assert header.numbers("legacy_by_return") == by_return
 
 
-def test_from_las_to_laz_and_back(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 8, extras=EXTRAS)
+def test_from_las_to_laz_and_back(tmp_path: Path, las_maker: LasMaker) -> None:
+    las_maker.file(tmp_path / "a.las", 8, extras=las_maker.extras)
     write(read(tmp_path / "a.las"), tmp_path / "b.LAZ")
     write(read(tmp_path / "b.LAZ"), tmp_path / "c.las")
     assert (tmp_path / "c.las").read_bytes() == (tmp_path / "a.las").read_bytes()
     assert header_of(tmp_path / "b.LAZ").are_points_compressed
 
 
-def test_new_colours_and_times_change_the_point_format(tmp_path: Path) -> None:
+def test_new_colours_and_times_change_the_point_format(tmp_path: Path, las_maker: LasMaker) -> None:
     colours = {name: np.arange(50, dtype=np.uint8) for name in ("red", "green", "blue")}
-    made(tmp_path / "a.las", 0, "1.1")
+    las_maker.file(tmp_path / "a.las", 0, "1.1")
     cloud = read(tmp_path / "a.las")
     for name, values in {**colours, "gps_time": np.arange(50.0), "nir": colours["red"]}.items():
         cloud = cloud.with_attribute(name, values)
@@ -309,7 +260,7 @@ def test_new_colours_and_times_change_the_point_format(tmp_path: Path) -> None:
     write(back.with_attribute("green", np.full(50, 3, np.uint8)), tmp_path / "b.las")
     assert read(tmp_path / "b.las").attributes["green"].tolist() == [771] * 50
 
-    made(tmp_path / "a.las", 9, channels=1)
+    las_maker.file(tmp_path / "a.las", 9, channels=1)
     cloud = read(tmp_path / "a.las")
     for name, values in {**colours, "nir": np.full(50, 300)}.items():
         cloud = cloud.with_attribute(name, values)
@@ -333,17 +284,17 @@ def test_new_colours_and_times_change_the_point_format(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_do_not_fit_are_refused(
-    tmp_path: Path, name: str, values: Any, message: str
+    tmp_path: Path, las_maker: LasMaker, name: str, values: Any, message: str
 ) -> None:
-    made(tmp_path / "a.las", 1, "1.2")
+    las_maker.file(tmp_path / "a.las", 1, "1.2")
     cloud = read(tmp_path / "a.las").with_attribute(name, values)
     with pytest.raises(FileFormatError, match=f"'{name}' does not fit: LAS has {message} there"):
         write(cloud, tmp_path / "b.las")
     assert not (tmp_path / "b.las").exists()
 
 
-def test_values_of_another_type_that_fit_are_taken(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 1, "1.2")
+def test_values_of_another_type_that_fit_are_taken(tmp_path: Path, las_maker: LasMaker) -> None:
+    las_maker.file(tmp_path / "a.las", 1, "1.2")
     cloud = read(tmp_path / "a.las").with_attribute("classification", np.full(50, 31))
     cloud = cloud.with_attribute("withheld", np.arange(50) % 2 == 1)
     cloud = cloud.with_attribute("intensity", np.arange(50.0, dtype=">f4"))
@@ -357,8 +308,8 @@ def test_values_of_another_type_that_fit_are_taken(tmp_path: Path) -> None:
     assert same_bits(back["key_point"], cloud.attributes["key_point"])
 
 
-def test_points_that_left_the_grid_are_refused(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 1, "1.2")
+def test_points_that_left_the_grid_are_refused(tmp_path: Path, las_maker: LasMaker) -> None:
+    las_maker.file(tmp_path / "a.las", 1, "1.2")
     cloud = read(tmp_path / "a.las")
     with pytest.raises(FileFormatError, match=r"50 points do not fit: x = .* scale 0\.01"):
         write(cloud.with_positions(cloud.positions + np.array([1e8, 0, 0])), tmp_path / "b.las")
@@ -367,66 +318,6 @@ def test_points_that_left_the_grid_are_refused(tmp_path: Path) -> None:
     holes[7, 1] = np.inf
     with pytest.raises(FileFormatError, match="4 points have no finite y"):
         write(cloud.with_positions(holes), tmp_path / "b.las")
-
-
-@pytest.mark.parametrize("suffix", [".las", ".laz"])
-@pytest.mark.parametrize("rows", [1, 7, 50, 1000])
-def test_pieces_are_the_whole(tmp_path: Path, suffix: str, rows: int) -> None:
-    source = tmp_path / f"in{suffix}"
-    made(source, 7, extras=EXTRAS)
-    whole = read(source)
-    pieces = las.FORMAT.pieces
-    assert pieces is not None
-    with pieces.open(source) as reader:
-        assert reader.count == 50
-        found = list(reader.pieces(rows))
-        first = next(iter(reader.pieces(rows)))  # a second pass
-        with pieces.create(first, reader.count, tmp_path / f"piecewise{suffix}") as writer:
-            for piece in reader.pieces(rows):
-                writer.append(piece)
-    assert [len(piece) for piece in found[:-1]] == [rows] * (len(found) - 1)
-    assert np.array_equal(np.concatenate([p.positions for p in found]), whole.positions)
-    for name, values in whole.attributes.items():
-        assert same_bits(np.concatenate([p.attributes[name] for p in found]), values)
-    assert all(layout_of(piece) == layout_of(whole) for piece in found)
-    write(whole, tmp_path / f"whole{suffix}")
-    assert (tmp_path / f"piecewise{suffix}").read_bytes() == (
-        tmp_path / f"whole{suffix}"
-    ).read_bytes()
-
-
-@pytest.mark.parametrize("suffix", [".las", ".laz"])
-def test_a_file_without_points_has_one_piece(tmp_path: Path, suffix: str) -> None:
-    made(tmp_path / f"a{suffix}", 7, count=0)
-    with las.open_(tmp_path / f"a{suffix}") as reader:
-        (piece,) = reader.pieces(10)
-    assert len(piece) == 0
-    with las.create(piece, 0, tmp_path / f"b{suffix}") as writer:
-        writer.append(piece)
-    assert len(read(tmp_path / f"b{suffix}")) == 0
-
-
-def test_two_passes_side_by_side(tmp_path: Path) -> None:
-    made(tmp_path / "a.laz", 6)
-    with las.open_(tmp_path / "a.laz") as reader:
-        for one, other in zip(reader.pieces(7), reader.pieces(7)):
-            assert np.array_equal(one.positions, other.positions)
-
-
-def test_pieces_must_add_up(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 6)
-    cloud = read(tmp_path / "a.las")
-    with (
-        pytest.raises(FileFormatError, match="49 points were written instead of 50"),
-        las.create(cloud[:0], 50, tmp_path / "b.las") as writer,
-    ):
-        writer.append(cloud[1:])
-    bare = PointCloud(cloud.positions, {"user_data": cloud.attributes["user_data"]}, cloud.metadata)
-    with (
-        pytest.raises(FileFormatError, match="'intensity' is missing"),
-        las.create(cloud[:0], 50, tmp_path / "b.las") as writer,
-    ):
-        writer.append(bare)
 
 
 @given(
@@ -441,6 +332,7 @@ def test_pieces_must_add_up(tmp_path: Path) -> None:
 @quick
 def test_any_file_comes_back(
     tmp_path: Path,
+    las_maker: LasMaker,
     point_format: int,
     extras: list[str],
     count: int,
@@ -455,11 +347,11 @@ def test_any_file_comes_back(
     header.scales, header.offsets = [scale] * 3, [offset, -offset, 0.0]
     theirs = laspy.LasData(header)
     with np.errstate(invalid="ignore"):
-        fill(theirs, count, seed, channels=1)
+        las_maker.fill(theirs, count, seed, channels=1)
         theirs.write(tmp_path / f"a{suffix}")
     cloud = read(tmp_path / f"a{suffix}")
     write(cloud, tmp_path / f"b{suffix}")
-    assert same_bits(points_of(tmp_path / f"b{suffix}"), theirs.points.array)
+    assert same_bits(las_maker.records(tmp_path / f"b{suffix}"), theirs.points.array)
     back = read(tmp_path / f"b{suffix}")
     assert same_bits(back.positions, cloud.positions)
     assert list(back.attributes) == list(cloud.attributes)

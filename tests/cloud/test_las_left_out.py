@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import laspy  # type: ignore[import-untyped]
 import lazrs  # type: ignore[import-untyped]
@@ -18,23 +18,8 @@ from pointmend.cloud.las_layout import LasLayout
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError
 
-
-def made(path: Path, point_format: int, version: str = "1.4") -> Any:
-    """Have laspy write 50 points of random bits to `path`, and return its records (50,)."""
-    header = laspy.LasHeader(version=version, point_format=point_format)
-    header.vlrs.append(laspy.VLR("someone", 12, "what it is", b"anything"))
-    las_file = laspy.LasData(header)
-    dtype = las_file.point_format.dtype()
-    noise = np.random.default_rng(0).integers(0, 256, (50, dtype.itemsize), dtype=np.uint8)
-    records = noise.view(dtype)[:, 0].copy()
-    las_file.points = laspy.ScaleAwarePointRecord(
-        records, las_file.point_format, header.scales, header.offsets
-    )
-    if version == "1.4":
-        evlr = laspy.VLR("later", 9, "far", b"\x01" * 70000)
-        las_file.evlrs = laspy.vlrs.vlrlist.VLRList([evlr])
-    las_file.write(path)
-    return records
+if TYPE_CHECKING:
+    from tests.cloud.conftest import LasMaker
 
 
 def layout_of(cloud: PointCloud) -> LasLayout:
@@ -43,14 +28,10 @@ def layout_of(cloud: PointCloud) -> LasLayout:
     return layout
 
 
-def points_of(path: Path) -> Any:
-    """Return the records as laspy decodes them."""
-    with laspy.open(path) as reader:
-        return reader.read().points.array
-
-
-def test_spoilt_compression_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(tmp_path / "a.laz", 6)
+def test_spoilt_compression_is_noticed(
+    tmp_path: Path, las_maker: LasMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    las_maker.file(tmp_path / "a.laz", 6)
     cloud = read(tmp_path / "a.laz")
     append = las_laz.Compressor.append
 
@@ -64,21 +45,26 @@ def test_spoilt_compression_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "b.laz").exists()
 
 
-def test_waveforms_of_several_channels_are_kept_or_refused(tmp_path: Path) -> None:
+def test_waveforms_of_several_channels_are_kept_or_refused(
+    tmp_path: Path, las_maker: LasMaker
+) -> None:
     """Lazrs 0.8.2 does not keep their fields; a later one may."""
-    theirs = made(tmp_path / "a.las", 9)
+    theirs = las_maker.file(tmp_path / "a.las", 9).points.array
     complaint = ""
     try:
         write(read(tmp_path / "a.las"), tmp_path / "b.laz")
     except FileFormatError as error:
         complaint = str(error)
-    assert "write .las" in complaint or points_of(tmp_path / "b.laz").tobytes() == theirs.tobytes()
+    assert (
+        "write .las" in complaint
+        or las_maker.records(tmp_path / "b.laz").tobytes() == theirs.tobytes()
+    )
 
 
-def copc(path: Path) -> Any:
+def copc(path: Path, las_maker: LasMaker) -> Any:
     """Write points in chunks of any size, with the records that make a LAZ file a COPC file."""
     plain = path.with_name("plain.las")
-    theirs = made(plain, 7)
+    theirs = las_maker.file(plain, 7).points.array
     layout = layout_of(read(plain))
     vlr = lazrs.LazVlr.new_for_compression(7, 0, True)
     info = Record.new(("copc", 1), "COPC info VLR", bytes(160))
@@ -106,10 +92,10 @@ def copc(path: Path) -> Any:
     return theirs
 
 
-def test_copc_becomes_an_ordinary_laz(tmp_path: Path) -> None:
+def test_copc_becomes_an_ordinary_laz(tmp_path: Path, las_maker: LasMaker) -> None:
     source, target = tmp_path / "a.copc.laz", tmp_path / "b.copc.laz"
-    theirs = copc(source)
-    assert points_of(source).tobytes() == theirs.tobytes()  # laspy takes it for COPC's LAZ
+    theirs = copc(source, las_maker)
+    assert las_maker.records(source).tobytes() == theirs.tobytes()  # laspy takes it for COPC's LAZ
     cloud = read(source)
     assert np.array_equal(cloud.positions, laspy.read(source).xyz)
     assert las.losses(cloud) == ("COPC index", "LAX index")
@@ -117,14 +103,16 @@ def test_copc_becomes_an_ordinary_laz(tmp_path: Path) -> None:
     back = read(target)
     assert las.losses(back) == ()
     keys = [r.key for r in layout_of(back).records]
-    assert keys == [("someone", 12), ("laszip encoded", 22204)]
+    assert keys == [("someone", 12), ("LASF_Projection", 2112), ("laszip encoded", 22204)]
     assert [r.key for r in layout_of(back).extended_records] == [("later", 9)]
-    assert points_of(target).tobytes() == theirs.tobytes()
+    assert las_maker.records(target).tobytes() == theirs.tobytes()
 
 
 @pytest.mark.parametrize(("bit", "words"), [(2, "is kept"), (4, "copy the .wdp file")])
-def test_waveforms_are_left_out_and_their_fields_kept(tmp_path: Path, bit: int, words: str) -> None:
-    made(tmp_path / "a.las", 4, "1.3")
+def test_waveforms_are_left_out_and_their_fields_kept(
+    tmp_path: Path, las_maker: LasMaker, bit: int, words: str
+) -> None:
+    las_maker.file(tmp_path / "a.las", 4, "1.3")
     raw = bytearray((tmp_path / "a.las").read_bytes())
     raw[6] |= bit
     if bit == 2:
@@ -145,16 +133,16 @@ def test_waveforms_are_left_out_and_their_fields_kept(tmp_path: Path, bit: int, 
     assert len((tmp_path / "b.las").read_bytes()) == len(raw) - (900 if bit == 2 else 0)
 
 
-def test_points_without_wave_packets_have_no_waveforms(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 1, "1.3")
+def test_points_without_wave_packets_have_no_waveforms(tmp_path: Path, las_maker: LasMaker) -> None:
+    las_maker.file(tmp_path / "a.las", 1, "1.3")
     raw = bytearray((tmp_path / "a.las").read_bytes())
     raw[6] |= 4
     (tmp_path / "a.las").write_bytes(raw)
     assert las.losses(read(tmp_path / "a.las")) == ()
 
 
-def test_waveforms_among_the_extended_records(tmp_path: Path) -> None:
-    made(tmp_path / "a.las", 9)
+def test_waveforms_among_the_extended_records(tmp_path: Path, las_maker: LasMaker) -> None:
+    las_maker.file(tmp_path / "a.las", 9)
     raw = (tmp_path / "a.las").read_bytes()
     at = raw.rindex(b"later\0")
     record = b"LASF_Spec".ljust(16, b"\0") + b"\xff\xff"

@@ -309,23 +309,7 @@ def stl(triangles: Any, normals: Any, extra: int = 0xABCD, head: bytes = b"solid
 
 TRIANGLES = np.array([[[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 0, 1], [0, 2, 1], [2, 0, 1]]], float)
 NORMALS = [[0.0, 0.1, 0.9], [0.0, 0.0, 0.0]]
-STL_TEXT = """solid two  triangles
-  facet normal 0 0.1 0.90
-    outer loop
-      vertex 0 0 0
-      vertex 1.0 0 0
-      vertex 0 1e0 0
-    endloop
-  endfacet
-FACET NORMAL 0 0 0
-    OUTER LOOP
-      VERTEX 0 0 1
-      VERTEX 0 2 1
-      VERTEX 2 0 1
-    ENDLOOP
-  ENDFACET
-endsolid two  triangles
-"""
+STL_TEXT = Path(__file__).with_name("two_triangles.stl").read_text()
 
 
 def test_binary_stl_keeps_all_but_the_moved(tmp_path: Path) -> None:

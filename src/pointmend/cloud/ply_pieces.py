@@ -14,14 +14,12 @@ import numpy as np
 from pointmend.cloud.columns import find_xyz
 from pointmend.cloud.ply import (
     PlyLayout,
-    check_counts,
-    check_trailing,
     cloud_of,
     layout_of,
-    row_type,
     vertex_columns,
     write_binary,
 )
+from pointmend.cloud.ply_elements import check_counts, check_trailing, row_type
 from pointmend.cloud.ply_header import Element, Header, read_header
 from pointmend.cloud.ply_rows import Array, Bytes, Lists, end_of_rows
 from pointmend.cloud.point_cloud import PointCloud

@@ -20,7 +20,7 @@ TILE_POINTS = 150_000
 FEWEST_TILE_POINTS = 4_000
 
 # Seconds of one thread for a point and a step, surroundings of tiles included.
-SECONDS = 3e-5
+SECONDS = 4e-5
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
