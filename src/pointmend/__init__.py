@@ -1,8 +1,8 @@
 """
 Point-cloud denoising with a score-based diffusion model.
 
-The public API, nothing else: `denoise`, `estimate_noise`, `Denoiser`, `PointCloud`, `load_model`,
-and `read` and `write` for files.
+The public API, nothing else: `denoise`, `estimate_noise` and `Denoiser` for arrays; `denoise_scan`,
+`convert`, `read` and `write` for files; `PointCloud`; `load_model`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pointmend.denoising.denoiser import Denoiser, NoiseEstimate, Result
     from pointmend.denoising.options import SamplerOptions
     from pointmend.network.weights import load_model
+    from pointmend.scans.api import convert, denoise_scan
 
 __version__ = "0.1.0"
 
@@ -31,7 +32,9 @@ __all__ = [
     "PointmendError",
     "Result",
     "SamplerOptions",
+    "convert",
     "denoise",
+    "denoise_scan",
     "estimate_noise",
     "load_model",
     "read",
@@ -45,7 +48,9 @@ _HOMES = {
     "Result": "pointmend.denoising.denoiser",
     "SamplerOptions": "pointmend.denoising.options",
     "PointCloud": "pointmend.cloud.point_cloud",
+    "convert": "pointmend.scans.api",
     "denoise": "pointmend.denoising.api",
+    "denoise_scan": "pointmend.scans.api",
     "estimate_noise": "pointmend.denoising.api",
     "load_model": "pointmend.network.weights",
     "read": "pointmend.cloud.files",
