@@ -4,8 +4,8 @@ import pytest
 from pointmend.evaluation.scenes import (
     BODIES,
     SAMPLINGS,
+    SEEN,
     SPACING,
-    STANDPOINTS,
     Body,
     Box,
     Plane,
@@ -45,14 +45,14 @@ def test_a_plane_ends_for_rays_only() -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_rays_stop_at_the_first_surface(name: str) -> None:
-    scanner = STANDPOINTS[name]
-    points, rays = scanner.scan(BODIES[name])
+    body, scanner = SEEN[name]
+    points, rays = scanner.scan(body)
     origin = np.array(scanner.origin)
     ranges = np.linalg.norm(points - origin, axis=1)
     assert np.allclose(origin + ranges[:, None] * rays, points)
     # On the way to the hit a ray touches the surface nowhere else.
     for share in (0.3, 0.6, 0.9, 0.99):
-        assert (BODIES[name].distance(origin + share * (points - origin)) > 1e-6).all()
+        assert (body.distance(origin + share * (points - origin)) > 1e-6).all()
 
 
 def test_rings_are_dense_along_and_sparse_across() -> None:

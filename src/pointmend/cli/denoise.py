@@ -214,7 +214,8 @@ def preflight(source: Path, budget: Budget, steps: int) -> str:
     duration = expected_seconds(budget, steps, torch.get_num_threads())
     tiles = f"{budget.tiles:,} tile" + ("s" if budget.tiles > 1 else "")
     where = " streamed from disk" if budget.streamed else ""
+    about = "about" if budget.counted else "at most about"
     return (
-        f"{source.name}: {budget.points:,} points in {tiles}{where}, "
-        f"about {megabytes(budget.memory)} of memory and {seconds(duration)}"
+        f"{source.name}: {'' if budget.counted else 'up to '}{budget.points:,} points "
+        f"in {tiles}{where}, {about} {megabytes(budget.memory)} of memory and {seconds(duration)}"
     )

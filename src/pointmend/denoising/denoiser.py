@@ -160,8 +160,7 @@ class Denoiser:
         strength : share of the displacement to apply, 0 to 1.
         seed : of the fresh noise; nothing else is random.
         progress : called as the run goes on; an exception raised there cancels it.
-        max_displacement : no point goes farther, in input units; by default five times the noise
-            around it.
+        max_displacement : no point goes farther, in input units; by default five times the noise.
         careful : leave points exactly where they are where there is nothing to gain.
         ignore : (N,) True for points that neither move nor pull others.
         outliers : treat points so too that lie this many times (3, say) farther from others than

@@ -21,7 +21,8 @@ Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# A point may go this many times the noise around it, unless the user says how far.
+# A point may go this many times the noise, unless the user says how far. The noise of its level
+# of density, not that around it: in a tree everything looks like noise.
 FARTHEST_WAY = 5.0
 
 
@@ -83,13 +84,11 @@ class CarefulJudge:
             return Verdict(sigma, np.zeros(len(scores)))
         return Verdict(sigma, gain.shares())
 
-    def longest_way(self) -> Float64:
-        """How far each point may go (n,), in input units."""
-        assert self.gain is not None
+    def longest_way(self) -> float:
+        """How far a point may go, in input units."""
         if self.settings.max_displacement is not None:
-            return np.full(len(self.points), self.settings.max_displacement)
-        noise = self.gain.noise * self.around.spacing
-        return FARTHEST_WAY * np.maximum(noise, self.sigma)
+            return self.settings.max_displacement
+        return FARTHEST_WAY * self.sigma
 
     def _check_scale(self, scores: Float64, sigma: float) -> None:
         """Raise `TooNoisy` when a sample reads more noise in a larger scale."""
@@ -188,8 +187,8 @@ def _within_reach(points: Float64, wanted: Bools, spacing: Float64) -> Int64:
     return np.flatnonzero(distance <= reach)
 
 
-def _shortened(shift: Float64, longest: Float64) -> Float64:
-    """Displacements (n, 3) none of which is longer than allowed (n,)."""
+def _shortened(shift: Float64, longest: float) -> Float64:
+    """Displacements (n, 3) none of which is longer than allowed."""
     length = np.linalg.norm(shift, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(length > longest, longest / length, 1.0)

@@ -19,7 +19,7 @@ class Settings:
     steps, eta, seed : of the sampler.
     sigma : the noise level when it is known.
     strength : share of the way to go.
-    max_displacement : how far a point may go; by default five times the noise around it.
+    max_displacement : how far a point may go; by default five times the noise.
     careful : leave points where they are where there is nothing to gain.
     outliers : flag points this many times farther from others than is usual among these; they
         neither move nor pull others. None flags nothing.

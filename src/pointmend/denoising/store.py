@@ -16,7 +16,7 @@ from .moved import Moved
 Float64 = NDArray[np.float64]
 
 # How far a point's result depends on others, in local spacings: at 48 what is beyond changes it
-# by less than a thousandth of the noise (`python -m benchmarks.tiles`).
+# by less than a thousandth of the noise (RMS; `python -m benchmarks.tiles`).
 HALO = 48.0
 
 # Points of a tile whose neighbours tell how far its points reach.

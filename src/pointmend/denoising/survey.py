@@ -31,10 +31,12 @@ Bools = NDArray[np.bool_]
 
 # Above the noise training has shown, scores grow too short to tell how much it is. So wherever
 # noise is wider than a spacing, a sample is looked at in a larger scale too: if that reads more,
-# the larger scale is the right one.
+# and more than the network knows, the larger scale is the right one. (The second condition is for
+# thin parts, whose two sides look like noise from afar.)
 WIDE_NOISE = 1.2
 LARGER_SCALE = 2.5
 READS_MORE = 1.15
+KNOWN_NOISE = 0.042
 LEAST_SPACING = 0.0035
 SAMPLE_POINTS = 4_000
 TRUSTED_POINTS = 1_000
@@ -102,7 +104,12 @@ def reads_more(
     before = sampler.estimate_sigma(scores, survey.network_spacing) * survey.scale_of(level)
     found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
     after = sampler.estimate_sigma(found, larger.network_spacing) * scale
-    return larger if after > READS_MORE * before else None
+    return larger if _is_wider(after, before, survey.scale_of(level)) else None
+
+
+def _is_wider(after: float, before: float, scale: float) -> bool:
+    """Whether noise read in a larger scale is more than before, and than is known at `scale`."""
+    return after > max(READS_MORE * before, KNOWN_NOISE * scale)
 
 
 def look_at_whole(points: Float64) -> Survey:
@@ -140,7 +147,8 @@ def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey
             break
         again = _measure_noise(sampler, places, larger)
         grown = again.network_sigma * larger.frame.scale
-        if grown <= READS_MORE * measured.network_sigma * survey.frame.scale:
+        read = measured.network_sigma * survey.frame.scale
+        if not _is_wider(grown, read, survey.frame.scale):
             break
         survey, measured = larger, again
     return replace(survey, sigma=measured.sigma, gain=measured.gain)

@@ -212,11 +212,12 @@ BODIES: dict[str, Body] = {
     "plate": Box((2.0, 2.0, 0.25)),
 }
 SPACING = 0.05
-STANDPOINTS: dict[str, Scanner] = {
-    "plane": Scanner((0.0, 0.0, 1.8)),
-    "sphere": Scanner((7.0, 0.0, 1.0)),
-    "edge": Scanner((5.0, 4.0, 1.0)),
-    "plate": Scanner((5.0, 1.0, 2.0), lowest=-35.0, highest=-5.0),
+# What a scanner sees of them; of the ground all around it, since its rings begin metres away.
+SEEN: dict[str, tuple[Body, Scanner]] = {
+    "plane": (Plane(8.0), Scanner((0.0, 0.0, 1.8), turns=900)),
+    "sphere": (BODIES["sphere"], Scanner((7.0, 0.0, 1.0))),
+    "edge": (BODIES["edge"], Scanner((5.0, 4.0, 1.0))),
+    "plate": (BODIES["plate"], Scanner((5.0, 1.0, 2.0), lowest=-35.0, highest=-5.0)),
 }
 
 
@@ -224,8 +225,9 @@ def scene(
     name: str, sampling: Sampling, rng: np.random.Generator, spacing: float = SPACING
 ) -> Scene:
     """One of the bodies, sampled evenly at a spacing, or seen by a scanner in the street."""
-    body = BODIES[name]
     if sampling == "even":
+        body = BODIES[name]
         return Scene(f"{name}, even", body, body.sample(spacing, rng))
-    clean, rays = STANDPOINTS[name].scan(body)
+    body, scanner = SEEN[name]
+    clean, rays = scanner.scan(body)
     return Scene(f"{name}, lidar", body, clean, rays)

@@ -36,12 +36,14 @@ class Budget:
     tile_points : of a tile at most.
     streamed : whether the cloud itself stays on disk.
     memory : bytes needed.
+    counted : whether the number of points is known, or the most there can be.
     """
 
     points: int
     tile_points: int
     streamed: bool
     memory: int
+    counted: bool = True
 
     @property
     def tiles(self) -> int:

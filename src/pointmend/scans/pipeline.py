@@ -109,8 +109,8 @@ def plan_file(source: Path, max_memory: int | None) -> Budget:
         with open_pieces(source) as reader:
             return plan(reader.count, size, memory, can_stream=True)
     except NotInPieces:
-        # No less than this many bytes make a point in any format.
-        return plan(max(1, size // _LEAST_BYTES.get(chosen.name, 12)), size, memory, False)
+        most = max(1, size // _LEAST_BYTES.get(chosen.name, 12))
+        return replace(plan(most, size, memory, can_stream=False), counted=False)
 
 
 # Bytes a point takes at least, to guess how many there are in files that do not say so up front.
