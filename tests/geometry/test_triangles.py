@@ -102,7 +102,8 @@ def test_pairs_on_a_lattice_where_ties_and_degenerate_triangles_abound(
 ) -> None:
     rows = scale * np.array(numbers, dtype=np.float64).reshape(4, 3)
     got = squared_to_triangles(rows[None, 0], rows[None, 1:])[0]
-    assert got == pytest.approx(rational_squared(rows[0], rows[1:]), rel=1e-9, abs=1e-20)
+    rounding = (1e-13 * scale) ** 2
+    assert got == pytest.approx(rational_squared(rows[0], rows[1:]), rel=1e-9, abs=rounding)
 
 
 def test_closest_points_lie_on_their_triangles() -> None:
