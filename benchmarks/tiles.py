@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointmend.denoising.denoiser import Denoiser
+from pointmend.denoising.options import HALO
 from pointmend.denoising.region import denoise_region
 from pointmend.denoising.settings import Settings
-from pointmend.denoising.store import HALO
 from pointmend.denoising.survey import look_at_whole
 from pointmend.evaluation.scenes import Plane
 

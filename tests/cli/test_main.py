@@ -51,6 +51,18 @@ def test_heavy_libraries_stay_out_until_needed(words: list[str]) -> None:
     assert done.stderr.splitlines()[-1] == ""
 
 
+def test_converting_does_without_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pointmend.cli.main import main; assert main(sys.argv[1:]) == 0;"
+        "assert 'torch' not in sys.modules"
+    )
+    source = tmp_path / "a.xyz"
+    source.write_text("0 0 0\n1 0 0\n0 1 0\n")
+    words = ["convert", str(source), str(tmp_path / "b.laz")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_help_is_quick() -> None:
     # 0.2 s on an idle machine; the best of three, because this one may be busy.
     times = []

@@ -35,6 +35,18 @@ def test_terminal_sees_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "30 %" in terminal.getvalue()
 
 
+def test_tiles_share_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress_bar(quiet=False) as tell:
+        assert tell is not None
+        tell(Progress(done=5, total=10, step=1, steps=5, region=2, regions=4))
+    assert "tile 3 of 4, step 2 of 5" in terminal.getvalue()
+    assert " 62 %" in terminal.getvalue()
+
+
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
 def test_bar_goes_to_stderr_and_results_to_stdout(scan: Path, model: str) -> None:
     ours, theirs = os.openpty()

@@ -15,7 +15,7 @@ from pointmend.denoising.algorithm import Progress, Sampler
 from pointmend.denoising.denoiser import Denoiser, noise_of
 from pointmend.denoising.options import SamplerOptions
 from pointmend.denoising.settings import Settings
-from pointmend.denoising.store import MemoryStore, Neighbourhoods, tiles_for
+from pointmend.denoising.store import MemoryStore, Neighbourhoods
 from pointmend.denoising.survey import look_at_whole, survey_store
 from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError
@@ -163,7 +163,7 @@ def test_progress_counts_tiles_and_shows_only_whole_clouds() -> None:
 def test_surroundings_hold_all_that_is_near_and_little_else() -> None:
     points = terrain(10_000, 0.1)
     store = MemoryStore(points, split_evenly(points, 9))
-    near = Neighbourhoods(store, {})
+    near = Neighbourhoods(store)
     for tile in range(9):
         own, around = store.read(tile), near.around(tile)
         everything = np.concatenate([own, around])
@@ -190,11 +190,6 @@ def test_a_survey_finds_the_same_whatever_the_tiles(monkeypatch: pytest.MonkeyPa
     estimate = noise_of(found[0])
     assert estimate.sigma == pytest.approx(0.03, rel=0.15)
     assert not estimate.nothing_to_gain
-
-
-@pytest.mark.parametrize(("points", "size", "tiles"), [(0, 10, 1), (10, 10, 1), (11, 10, 2)])
-def test_number_of_tiles(points: int, size: int, tiles: int) -> None:
-    assert tiles_for(points, size) == tiles
 
 
 def test_tiles_hardly_change_what_a_real_network_finds() -> None:

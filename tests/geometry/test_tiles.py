@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointmend.geometry.tiles import split_evenly
+from pointmend.geometry.tiles import split_evenly, tiles_for
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 40))
@@ -54,3 +54,8 @@ def test_distances_to_boxes() -> None:
         for other in range(8):
             inside = points[tiling.tile_of(points) == other]
             assert gaps[other] <= tiling.distance(tile, inside).min() + 1e-12
+
+
+@pytest.mark.parametrize(("points", "size", "tiles"), [(0, 10, 1), (10, 10, 1), (11, 10, 2)])
+def test_number_of_tiles(points: int, size: int, tiles: int) -> None:
+    assert tiles_for(points, size) == tiles

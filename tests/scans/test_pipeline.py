@@ -13,9 +13,9 @@ from pointmend.denoising.algorithm import Progress
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.denoising.settings import Settings
 from pointmend.errors import FileFormatError, InputError
-from pointmend.scans.budget import Budget
+from pointmend.scans.budget import Budget, plan_file
 from pointmend.scans.marks import Marks
-from pointmend.scans.pipeline import denoise_file, plan_file
+from pointmend.scans.pipeline import denoise_file
 
 SETTINGS = Settings(steps=1, careful=False)
 STREAMED = Budget(9000, 2500, True, 0)
@@ -170,7 +170,7 @@ from pointmend.network.config import NetworkConfig
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard
 from pointmend.denoising.settings import Settings
-from pointmend.scans.budget import Budget
+from pointmend.scans.budget import Budget, plan_file
 from pointmend.scans.pipeline import denoise_file
 config = NetworkConfig(
     channels=8, hidden=8, layers=1, blocks=1, frame="point", planes=True, graph_candidates=16

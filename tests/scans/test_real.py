@@ -12,9 +12,9 @@ from pointmend import read
 from pointmend.cloud.files import known_suffixes
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.denoising.settings import Settings
-from pointmend.scans.budget import Budget
+from pointmend.scans.budget import Budget, plan_file
 from pointmend.scans.look import look_at
-from pointmend.scans.pipeline import denoise_file, plan_file
+from pointmend.scans.pipeline import denoise_file
 
 FOLDER = Path(os.environ.get("POINTMEND_DATA", "nowhere")) / "real"
 SCANS = sorted(p for p in FOLDER.glob("*") if p.suffix.lower() in known_suffixes())

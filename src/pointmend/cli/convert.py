@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from pointmend.errors import BatchError, PointmendError
-
-from .model import Flag
+from .batch import run_batch
+from .model import Flag, InputsOrPair, MemorySize
 from .paths import check_output, pair_up
-from .report import print_json, print_table
+from .report import print_table
 
 
 @dataclass(frozen=True)
@@ -23,11 +22,7 @@ class Convert:
     Two paths are an input and its output; otherwise --out says where all inputs go.
     """
 
-    paths: Annotated[
-        tuple[Path, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="IN [OUT] | IN IN IN ...", help_behavior_hint=""),
-    ]
+    paths: InputsOrPair
     """Clouds; a suffix says which format a file is in. Patterns like *.laz are fine."""
     out: Annotated[
         str | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: none)")
@@ -37,9 +32,7 @@ class Convert:
     """Replace outputs that exist, even if they are inputs."""
     strict: Flag = False
     """Fail, and write nothing, where the new format cannot hold everything."""
-    max_memory: Annotated[
-        str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
-    ] = None
+    max_memory: MemorySize = None
     """Memory to use, such as 4G; larger LAS and PLY files are converted in pieces."""
     json: Flag = False
     """Print the result as one JSON object, or a list of them for several inputs."""
@@ -51,28 +44,15 @@ class Convert:
         pairs = pair_up(self.paths, self.out, "converted")
         for source, target in pairs:
             check_output(source, target, self.overwrite)
-        from pointmend.scans.budget import memory_from
-        from pointmend.scans.convert import convert_file
-        from pointmend.scans.pipeline import plan_file
+        run_batch(pairs, self._convert, self.json)
 
-        memory = memory_from(self.max_memory)
-        results: list[dict[str, Any]] = []
-        failures: list[str] = []
-        for source, target in pairs:
-            try:
-                budget = plan_file(source, memory)
-                points, lost = convert_file(source, target, budget, strict=self.strict)
-            except PointmendError as error:
-                if len(pairs) == 1:
-                    raise
-                failures.append(str(error))
-                continue
-            facts = {"input": str(source), "output": str(target), "points": points}
-            results.append(facts | {"lost": list(lost)})
-            if not self.json and not self.quiet:
-                rows = {"points": f"{points:,}", "not kept": ", ".join(lost) or "nothing"}
-                print_table(rows | {"written": str(target)})
-        if self.json:
-            print_json(results[0] if len(pairs) == 1 else results)
-        if failures:
-            raise BatchError(failures, len(pairs))
+    def _convert(self, source: Path, target: Path) -> dict[str, Any]:
+        from pointmend.scans.budget import memory_from, plan_file
+        from pointmend.scans.convert import convert_file
+
+        budget = plan_file(source, memory_from(self.max_memory))
+        points, lost = convert_file(source, target, budget, strict=self.strict)
+        if not self.json and not self.quiet:
+            rows = {"points": f"{points:,}", "not kept": ", ".join(lost) or "nothing"}
+            print_table(rows | {"written": str(target)})
+        return {"input": str(source), "output": str(target), "points": points, "lost": list(lost)}

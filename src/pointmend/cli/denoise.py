@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from pointmend.denoising.options import Estimator, Mode, SamplerOptions
-from pointmend.errors import BatchError, PointmendError
 
-from .model import Flag, ModelChoice
+from .batch import run_batch
+from .model import Flag, InputsOrPair, MemorySize, ModelChoice
 from .paths import check_output, pair_up
 from .progress import progress_bar
-from .report import noise, number, print_json, print_table, ratio, seconds
+from .report import noise, number, print_table, ratio, seconds
 
 if TYPE_CHECKING:
     from pointmend.denoising.denoiser import Denoiser
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pointmend.scans.pipeline import Tally
 
 # From this many points on, a line says beforehand what is going to happen.
-LARGE = 150_000
+LARGE = SamplerOptions.tile_points
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,7 @@ class Denoise:
     Two paths are an input and its output; one, three or more are inputs, and so are two with --out.
     """
 
-    paths: Annotated[
-        tuple[Path, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="IN [OUT] | IN IN IN ...", help_behavior_hint=""),
-    ]
+    paths: InputsOrPair
     """Noisy clouds; a suffix says which format a file is in. Patterns like *.laz are fine."""
     out: Annotated[
         str | None,
@@ -69,9 +65,7 @@ class Denoise:
     """Leave isolated points out of the result."""
     outlier_factor: Annotated[float, tyro.conf.arg(metavar="FACTOR")] = 3.0
     """A point this many times farther from others than these are from one another is isolated."""
-    max_memory: Annotated[
-        str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
-    ] = None
+    max_memory: MemorySize = None
     """Memory to use, such as 4G; larger clouds are worked on in tiles, LAS and PLY from disk."""
     steps: Annotated[int, tyro.conf.arg(metavar="N")] = 5
     """Steps of the sampler; each takes equally long."""
@@ -96,26 +90,18 @@ class Denoise:
             check_output(source, target, self.overwrite)
         from pointmend.scans.budget import memory_from
 
-        settings = self._settings()
-        memory = memory_from(self.max_memory)
+        settings, memory = self._settings(), memory_from(self.max_memory)
         denoiser: Denoiser | None = None
-        results: list[dict[str, Any]] = []
-        failures: list[str] = []
-        for source, target in pairs:
-            try:
-                budget = self._plan(source, memory)
-                if denoiser is None:
-                    options = SamplerOptions(mode=self.mode, estimator=self.estimator)
-                    denoiser = self.choice.load(options)
-                results.append(self._denoise(denoiser, source, target, settings, budget))
-            except PointmendError as error:
-                if len(pairs) == 1:
-                    raise
-                failures.append(str(error))
-        if self.json:
-            print_json(results[0] if len(pairs) == 1 else results)
-        if failures:
-            raise BatchError(failures, len(pairs))
+
+        def work(source: Path, target: Path) -> dict[str, Any]:
+            nonlocal denoiser
+            budget = self._plan(source, memory)
+            if denoiser is None:  # a file that cannot be read must not wait for the model
+                options = SamplerOptions(mode=self.mode, estimator=self.estimator)
+                denoiser = self.choice.load(options)
+            return self._denoise(denoiser, source, target, settings, budget)
+
+        run_batch(pairs, work, self.json)
 
     def _settings(self) -> Settings:
         from pointmend.denoising.settings import Settings
@@ -133,11 +119,11 @@ class Denoise:
         )
 
     def _plan(self, source: Path, memory: int | None) -> Budget:
-        from pointmend.scans.pipeline import plan_file
+        from pointmend.scans.budget import plan_file
 
         budget = plan_file(source, memory)
         if (budget.points >= LARGE or memory is not None) and not self.quiet:
-            print(preflight(source, budget, self.steps), file=sys.stderr)
+            print(preflight(source, budget, self.steps, self.choice.threads), file=sys.stderr)
         return budget
 
     def _denoise(
@@ -205,13 +191,13 @@ class Denoise:
         return rows | {"time": seconds(facts["seconds"]), "written": facts["output"]}
 
 
-def preflight(source: Path, budget: Budget, steps: int) -> str:
-    """One line about what is going to happen."""
+def preflight(source: Path, budget: Budget, steps: int, threads: int | None) -> str:
+    """One line about what is going to happen; None threads are all there are."""
     import torch
 
     from pointmend.scans.budget import expected_seconds, megabytes
 
-    duration = expected_seconds(budget, steps, torch.get_num_threads())
+    duration = expected_seconds(budget, steps, threads or torch.get_num_threads())
     tiles = f"{budget.tiles:,} tile" + ("s" if budget.tiles > 1 else "")
     where = " streamed from disk" if budget.streamed else ""
     about = "about" if budget.counted else "at most about"

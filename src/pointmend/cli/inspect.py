@@ -10,7 +10,7 @@ import tyro
 
 from pointmend.errors import InputError
 
-from .model import Flag, ModelChoice
+from .model import Flag, MemorySize, ModelChoice
 from .paths import expand
 from .report import coordinate, noise, number, print_json, print_table, ratio
 
@@ -37,9 +37,7 @@ class Inspect:
     """Draw the (only) cloud, coloured by how rough the surroundings of each point are."""
     overwrite: Flag = False
     """Replace the picture if it exists."""
-    max_memory: Annotated[
-        str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
-    ] = None
+    max_memory: MemorySize = None
     """Memory to use, such as 4G; larger LAS and PLY files are read in pieces."""
     choice: Annotated[ModelChoice, tyro.conf.arg(name="")] = field(default_factory=ModelChoice)
     json: Flag = False
@@ -47,9 +45,8 @@ class Inspect:
 
     def run(self) -> None:
         """Read, measure, and print."""
-        from pointmend.scans.budget import memory_from
+        from pointmend.scans.budget import memory_from, plan_file
         from pointmend.scans.look import look_at
-        from pointmend.scans.pipeline import plan_file
 
         paths = expand(self.paths)
         if self.picture is not None:

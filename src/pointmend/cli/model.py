@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+InputsOrPair = Annotated[
+    tuple[Path, ...],
+    tyro.conf.Positional,
+    tyro.conf.arg(metavar="IN [OUT] | IN IN IN ...", help_behavior_hint=""),
+]
+MemorySize = Annotated[
+    str | None, tyro.conf.arg(metavar="SIZE", help_behavior_hint="(default: half of all)")
+]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,10 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
             doing = f"step {state.step + 1} of {state.steps}" if state.done else "starting"
             if state.step >= state.steps:
                 doing = "finishing"
-            bar.update(task, description=doing, completed=state.done, total=state.total)
+            if state.regions > 1:
+                doing = f"tile {state.region + 1} of {state.regions}, {doing}"
+            completed = state.region * state.total + state.done
+            total = state.regions * state.total
+            bar.update(task, description=doing, completed=completed, total=total)
 
         yield tell

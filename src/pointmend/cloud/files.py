@@ -6,20 +6,21 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pointmend.cloud import e57, kitti, las, npy, pcd, ply, text, vertices
-from pointmend.cloud.format import Format, PieceReader
+from pointmend.cloud.format import Format, PieceReader, Pieces
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError, InputError, NotInPieces, PointmendError
 
-Float64 = NDArray[np.float64]
+# Points read and written at a time where a file does not fit into memory.
+PIECE_ROWS = 100_000
 
 _BY_SUFFIX: dict[str, Format] = {}
 
@@ -143,7 +144,37 @@ def write(cloud: PointCloud, path: str | os.PathLike[str]) -> None:
     with put_in_place(target) as part:
         chosen.write(cloud, part)
         found = chosen.read(part)
-        check_written((len(cloud), *cloud.bounds()), (len(found), *found.bounds()), chosen, cloud)
+        check_written(Extent().add(cloud), Extent().add(found), chosen, cloud)
+
+
+def write_pieces(
+    how: Pieces, chosen: Format, count: int, pieces: Iterable[PointCloud], part: Path
+) -> None:
+    """
+    Write `count` points piece by piece to a temporary file (`put_in_place`), and check it.
+
+    The first piece is the template of all: their attributes and metadata are its own.
+    """
+    rest = iter(pieces)
+    last = first = next(rest)
+    wanted, got = Extent(), Extent()
+    with how.create(first, count, part) as writer:
+        for piece in chain((first,), rest):
+            wanted.add(piece)
+            writer.append(piece)
+    with how.open(part) as written:
+        for last in written.pieces(PIECE_ROWS):
+            got.add(last)
+    # A piece that was read back knows how finely the file holds coordinates.
+    check_written(wanted, got, chosen, last)
+
+
+def why_not_in_pieces(target: Path) -> str:
+    """What to tell about a file that would have to be written in pieces, but cannot be."""
+    return (
+        f"{target}: {format_of(target).name} cannot be written in pieces, and the cloud does not "
+        "fit into memory; choose LAS, LAZ or PLY, or allow more (--max-memory)"
+    )
 
 
 @contextmanager
@@ -210,7 +241,19 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-Extent = tuple[int, Float64, Float64]
+class Extent:
+    """Number and bounds (3,) of the points seen so far; NaN where there are none."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.low, self.high = np.full(3, np.nan), np.full(3, np.nan)
+
+    def add(self, cloud: PointCloud) -> Extent:
+        """See some more."""
+        low, high = cloud.bounds()
+        self.count += len(cloud)
+        self.low, self.high = np.fmin(self.low, low), np.fmax(self.high, high)
+        return self
 
 
 def check_written(wanted: Extent, got: Extent, chosen: Format, cloud: PointCloud) -> None:
@@ -219,12 +262,12 @@ def check_written(wanted: Extent, got: Extent, chosen: Format, cloud: PointCloud
 
     A file that is not the cloud is not worth replacing an older one.
     """
-    if got[0] != wanted[0]:
+    if got.count != wanted.count:
         raise FileFormatError(
-            f"reads back as {got[0]} points instead of {wanted[0]}; nothing was replaced"
+            f"reads back as {got.count} points instead of {wanted.count}; nothing was replaced"
         )
     allowed = chosen.precision(cloud)
-    for corner, found in zip(wanted[1:], got[1:]):
+    for corner, found in ((wanted.low, got.low), (wanted.high, got.high)):
         if not np.allclose(found, corner, rtol=0.0, atol=allowed, equal_nan=True):
             raise FileFormatError(
                 f"reads back with bounds {found} instead of {corner}; nothing was replaced"

@@ -16,7 +16,7 @@ from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.frames import KNOWN_SPACING, CloudFrame
 from pointmend.geometry.ordering import distinct_points
-from pointmend.geometry.tiles import split_evenly
+from pointmend.geometry.tiles import split_evenly, tiles_for
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
 
@@ -25,15 +25,12 @@ from .calibration import Calibration
 from .gain import nothing_to_gain
 from .options import SamplerOptions
 from .settings import Settings
-from .store import MemoryStore, tiles_for
+from .store import MemoryStore, sample_stride
 from .survey import Survey, look_at_whole, survey_store
 from .tiled import denoise_store
 
 Float64 = NDArray[np.float64]
 Points = ArrayLike | torch.Tensor
-
-# Points that stand for a cloud when space is divided.
-SAMPLE_POINTS = 200_000
 
 
 @dataclass(frozen=True)
@@ -255,7 +252,7 @@ def noise_of(survey: Survey) -> NoiseEstimate:
 
 def _sample(points: Float64) -> Float64:
     """Points (M, 3) that stand for a cloud (N, 3): every so many-th."""
-    return points[:: max(1, len(points) // SAMPLE_POINTS)]
+    return points[:: sample_stride(len(points))]
 
 
 def _as_mask(values: ArrayLike, count: int) -> NDArray[np.bool_]:

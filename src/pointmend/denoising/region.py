@@ -11,10 +11,10 @@ from scipy.spatial import cKDTree
 from pointmend.geometry.density import Surroundings, level_of, nearest_level, surroundings
 
 from .algorithm import Progress, Report, Sampler, Verdict
-from .gain import Gain, measure_gain, nothing_to_gain
+from .gain import measure_gain, nothing_to_gain
 from .moved import Moved
+from .options import HALO
 from .settings import Settings
-from .store import HALO
 from .survey import SAMPLE_POINTS, TRUSTED_POINTS, WIDE_NOISE, Survey, reads_more
 
 Float64 = NDArray[np.float64]
@@ -46,7 +46,8 @@ class CarefulJudge:
 
     Attributes
     ----------
-    gain, sigma : what the scores said, once there were any; sigma in input units.
+    sigma, shares : what the scores said, once there were any: the noise in input units, and the
+        share (n,) of its way each point may go.
     """
 
     def __init__(
@@ -61,13 +62,12 @@ class CarefulJudge:
     ) -> None:
         self.sampler, self.survey, self.settings = sampler, survey, settings
         self.points, self.own, self.around, self.level = points, own, around, level
-        self.gain: Gain | None = None
         self.sigma = 0.0
+        self.shares = np.ones(len(points))
 
     def __call__(self, scores: Float64) -> Verdict:
         """The verdict on scores (n, 3) in the network's frame."""
         scale = self.survey.scale_of(self.level)
-        self.gain = gain = measure_gain(scores * scale, self.around)
         if self.settings.sigma is not None:
             sigma = self.settings.sigma / scale
         elif self.survey.sigma is not None:
@@ -79,10 +79,10 @@ class CarefulJudge:
         self.sigma = sigma * scale
         if not self.settings.careful:
             return Verdict(sigma)
+        gain = measure_gain(scores * scale, self.around)
         known = gain.level if self.survey.gain is None else self.survey.gain
-        if nothing_to_gain(known):
-            return Verdict(sigma, np.zeros(len(scores)))
-        return Verdict(sigma, gain.shares())
+        self.shares = np.zeros(len(scores)) if nothing_to_gain(known) else gain.shares()
+        return Verdict(sigma, self.shares)
 
     def longest_way(self) -> float:
         """How far a point may go, in input units."""
@@ -168,14 +168,14 @@ def _denoise_level(
     outcome = sampler.run(
         noisy, steps=settings.steps, eta=settings.eta, judge=judge, rng=rng, report=tell
     )
-    assert judge.gain is not None
-    shift = shift_to(outcome.positions)
-    sigma = outcome.sigma * scale
-    shares = judge.gain.shares() if settings.careful else np.ones(len(points))
-    if len(outcome.times) == 1:  # no step was taken
-        shares = np.zeros(len(points))
-    everyone = np.ones(len(points))
-    return Moved(shift, shares, sigma * everyone, everyone == 0.0, outcome.times)
+    taken = len(outcome.times) > 1
+    return Moved(
+        shift=shift_to(outcome.positions),
+        shares=judge.shares if taken else np.zeros(len(points)),
+        sigma=np.full(len(points), judge.sigma),
+        outlier=np.zeros(len(points), dtype=bool),
+        times=outcome.times,
+    )
 
 
 def _within_reach(points: Float64, wanted: Bools, spacing: Float64) -> Int64:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from pointmend.geometry.density import AROUND, spacing_from
 from pointmend.geometry.tiles import Tiling
 
 from .moved import Moved
+from .options import HALO
 
 Float64 = NDArray[np.float64]
 
-# How far a point's result depends on others, in local spacings: at 48 what is beyond changes it
-# by less than a thousandth of the noise (RMS; `python -m benchmarks.tiles`).
-HALO = 48.0
+# Points that stand for a cloud when space is divided.
+SAMPLE_POINTS = 200_000
 
 # Points of a tile whose neighbours tell how far its points reach.
 PROBES = 300
@@ -81,10 +82,10 @@ class MemoryStore:
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """The tiles of a store with their surroundings."""
+    """The tiles of a store with their surroundings; how far each reaches is measured once."""
 
     store: PointStore
-    reaches: dict[int, float]
+    reaches: dict[int, float] = field(default_factory=dict)
 
     def reach(self, tile: int) -> float:
         """How far the points of a tile can matter to others, in input units."""
@@ -109,12 +110,11 @@ class Neighbourhoods:
 def _local_spacing(points: Float64) -> float:
     """The local spacing that nineteen of twenty points (n, 3) stay below."""
     probes = points[:: max(1, len(points) // PROBES)]
-    k = min(16, len(points))
+    k = min(AROUND, len(points))
     distance, _ = cKDTree(points).query(probes, k=k)
-    farthest = distance.reshape(len(probes), k)[:, -1]
-    return float(np.percentile(farthest, 95.0) * np.sqrt(np.pi / k))
+    return float(np.percentile(spacing_from(distance.reshape(len(probes), k)), 95.0))
 
 
-def tiles_for(points: int, tile_points: int) -> int:
-    """How many tiles a cloud needs."""
-    return max(1, -(-points // tile_points))
+def sample_stride(points: int) -> int:
+    """Every so many-th point of a cloud stands for it when space is divided."""
+    return max(1, points // SAMPLE_POINTS)

@@ -35,6 +35,7 @@ Bools = NDArray[np.bool_]
 # thin parts, whose two sides look like noise from afar.)
 WIDE_NOISE = 1.2
 LARGER_SCALE = 2.5
+LEAST_FACTOR = 1.3
 READS_MORE = 1.15
 KNOWN_NOISE = 0.042
 LEAST_SPACING = 0.0035
@@ -80,10 +81,12 @@ class Survey:
         return self.frame.spacing / self.frame.scale
 
     @property
-    def zoomed_out(self) -> Survey:
-        """The survey at a larger scale, as far as the spacing allows."""
+    def zoomed_out(self) -> Survey | None:
+        """The survey at a larger scale; None where the spacing leaves too little room for one."""
         factor = min(LARGER_SCALE, self.network_spacing / LEAST_SPACING)
-        return replace(self, frame=replace(self.frame, scale=self.frame.scale * max(factor, 1.0)))
+        if factor < LEAST_FACTOR:
+            return None
+        return replace(self, frame=replace(self.frame, scale=self.frame.scale * factor))
 
 
 def reads_more(
@@ -98,9 +101,9 @@ def reads_more(
     scores : (m, 3) of the first of them, in the network's frame.
     """
     larger = survey.zoomed_out
-    scale = larger.scale_of(level)
-    if scale < 1.3 * survey.scale_of(level):
+    if larger is None:
         return None
+    scale = larger.scale_of(level)
     before = sampler.estimate_sigma(scores, survey.network_spacing) * survey.scale_of(level)
     found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
     after = sampler.estimate_sigma(found, larger.network_spacing) * scale
@@ -112,10 +115,10 @@ def _is_wider(after: float, before: float, scale: float) -> bool:
     return after > max(READS_MORE * before, KNOWN_NOISE * scale)
 
 
-def look_at_whole(points: Float64) -> Survey:
+def look_at_whole(points: Float64, around: Surroundings | None = None) -> Survey:
     """Frame and density levels of points (N, 3), distinct and finite, N >= 1."""
     frame = frame_cloud(points)
-    spacing = surroundings(points).spacing
+    spacing = (around or surroundings(points)).spacing
     reference = float(np.median(spacing))
     return Survey(frame, reference, common_levels(level_of(spacing, reference)))
 
@@ -131,19 +134,21 @@ def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey
     """
     places = []
     if len(store.tiling) > 1 or store.count > FRAMED_WHOLE:
-        places = [_place(store, seed) for seed in _seeds(sample)]
+        near = Neighbourhoods(store)
+        places = [_place(near, seed) for seed in _seeds(sample)]
     if store.count <= FRAMED_WHOLE:
         tiles = [store.read(tile) for tile in range(len(store.tiling))]
         whole, _ = distinct_points(np.concatenate(tiles))
-        survey = look_at_whole(whole)
+        around = surroundings(whole)
+        survey = look_at_whole(whole, around)
         if not places:
-            places = [_Place(whole, surroundings(whole), np.ones(len(whole), dtype=bool))]
+            places = [_Place(whole, around, np.ones(len(whole), dtype=bool))]
     else:
         survey = _look_at_places(places)
     measured = _measure_noise(sampler, places, survey)
     while measured.network_sigma > WIDE_NOISE * survey.network_spacing:
         larger = survey.zoomed_out
-        if larger.frame.scale < 1.3 * survey.frame.scale:
+        if larger is None:
             break
         again = _measure_noise(sampler, places, larger)
         grown = again.network_sigma * larger.frame.scale
@@ -210,9 +215,9 @@ def _seeds(sample: Float64) -> list[Float64]:
     return seeds
 
 
-def _place(store: PointStore, seed: Float64) -> _Place:
-    tile = int(store.tiling.tile_of(seed[None])[0])
-    points = np.concatenate([store.read(tile), Neighbourhoods(store, {}).around(tile)])
+def _place(near: Neighbourhoods, seed: Float64) -> _Place:
+    tile = int(near.store.tiling.tile_of(seed[None])[0])
+    points = np.concatenate([near.store.read(tile), near.around(tile)])
     points, _ = distinct_points(points)
     distance = np.sum((points - seed) ** 2, axis=1)
     nearest = np.argsort(distance, kind="stable")[:PLACE_POINTS]

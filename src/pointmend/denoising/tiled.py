@@ -26,7 +26,7 @@ def denoise_store(
 ) -> None:
     """Denoise a store tile by tile; results go back to it."""
     tiles = len(store.tiling)
-    neighbourhoods = Neighbourhoods(store, {})
+    neighbourhoods = Neighbourhoods(store)
     for tile in range(tiles):
         own = store.read(tile)
         if len(own) == 0:

@@ -57,13 +57,17 @@ def surroundings(points: Float64) -> Surroundings:
     centred = points - points.mean(axis=0)
     k = min(AROUND, len(points))
     distance, index = cKDTree(centred).query(centred, k=k)
-    farthest = distance.reshape(len(points), k)[:, -1]
     neighbours = pad_by_last(np.asarray(index, dtype=np.int64).reshape(len(points), k), AROUND)
-    around = Surroundings(neighbours, farthest * np.sqrt(np.pi / k))
+    around = Surroundings(neighbours, spacing_from(distance.reshape(len(points), k)))
     if k < 2:
         return around
     # By logarithms, so that one far point does not spread its distance over the others.
     return Surroundings(neighbours, np.exp(around.smooth(np.log(around.spacing), SMOOTHING)))
+
+
+def spacing_from(distance: Float64) -> Float64:
+    """Local spacing (Q,) from the distances (Q, k) to the k nearest points, farthest last."""
+    return np.asarray(distance[:, -1] * np.sqrt(np.pi / distance.shape[1]))
 
 
 def level_of(spacing: Float64, reference: float) -> Int64:

@@ -11,6 +11,11 @@ Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
 
+def tiles_for(points: int, tile_points: int) -> int:
+    """How many tiles a cloud needs."""
+    return max(1, -(-points // tile_points))
+
+
 @dataclass(frozen=True)
 class Tiling:
     """

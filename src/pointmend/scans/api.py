@@ -10,10 +10,10 @@ from pointmend.denoising.denoiser import Denoiser
 from pointmend.denoising.settings import Settings
 from pointmend.errors import InputError
 
-from .budget import memory_from
+from .budget import memory_from, plan_file
 from .convert import convert_file
 from .marks import Marks
-from .pipeline import Tally, denoise_file, plan_file
+from .pipeline import Tally, denoise_file
 
 
 def denoise_scan(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pointmend.denoising.store import HALO
-from pointmend.errors import InputError
+from pointmend.cloud.files import errors_about, format_of, open_pieces
+from pointmend.denoising.options import HALO, SamplerOptions
+from pointmend.errors import InputError, NotInPieces
+from pointmend.geometry.tiles import tiles_for
 
 # Measured with `python -m benchmarks.sizes` (default model): the program and its libraries, each
 # point of a tile and its surroundings, and each point of a cloud held in memory.
@@ -16,11 +19,14 @@ PROGRAM = 400_000_000
 PER_REGION_POINT = 5_000
 PER_POINT = 250
 
-TILE_POINTS = 150_000
+TILE_POINTS = SamplerOptions.tile_points
 FEWEST_TILE_POINTS = 4_000
 
 # Seconds of one thread for a point and a step, surroundings of tiles included.
 SECONDS = 4e-5
+
+# Bytes a point takes at least, to guess how many there are in files that do not say so up front.
+_LEAST_BYTES = {"NumPy archive": 6, "PCD": 6, "E57": 3, "KITTI": 16}
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
@@ -48,7 +54,7 @@ class Budget:
     @property
     def tiles(self) -> int:
         """How many tiles there are, about."""
-        return max(1, -(-self.points // self.tile_points))
+        return tiles_for(self.points, self.tile_points)
 
 
 def parse_size(text: str) -> int:
@@ -99,6 +105,20 @@ def plan(points: int, bytes_on_disk: int, memory: int, can_stream: bool) -> Budg
         )
     needed = PROGRAM + kept + PER_REGION_POINT * region_points(points, tile_points)
     return Budget(points, tile_points, can_stream, needed)
+
+
+def plan_file(source: Path, max_memory: int | None) -> Budget:
+    """How a file will be worked on: what the preflight line says."""
+    chosen = format_of(source)
+    memory = default_memory() if max_memory is None else max_memory
+    with errors_about(source):
+        size = source.stat().st_size
+    try:
+        with open_pieces(source) as reader:
+            return plan(reader.count, size, memory, can_stream=True)
+    except NotInPieces:
+        most = max(1, size // _LEAST_BYTES.get(chosen.name, 12))
+        return replace(plan(most, size, memory, can_stream=False), counted=False)
 
 
 def region_points(points: int, tile_points: int) -> int:

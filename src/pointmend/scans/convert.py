@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pointmend.cloud.files import check_written, format_of, open_pieces, put_in_place, read, write
+from pointmend.cloud.files import (
+    PIECE_ROWS,
+    format_of,
+    open_pieces,
+    put_in_place,
+    read,
+    why_not_in_pieces,
+    write,
+    write_pieces,
+)
 from pointmend.cloud.format import Format
 from pointmend.cloud.left_behind import all_losses
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.errors import FileFormatError, NotInPieces
 
 from .budget import Budget
-from .pipeline import PIECE_ROWS, Extent
 
 
 def convert_file(
@@ -36,23 +44,10 @@ def convert_file(
         write(cloud, target)
         return len(cloud), lost
     if chosen.pieces is None:
-        raise NotInPieces(
-            f"{target}: {chosen.name} cannot be written in pieces, and the cloud does not fit into "
-            "memory; choose LAS, LAZ or PLY, or allow more (--max-memory)"
-        )
+        raise NotInPieces(why_not_in_pieces(target))
     with open_pieces(source) as reader, put_in_place(target) as part:
-        template = next(reader.pieces(PIECE_ROWS))
-        lost = _losses(chosen, template, strict)
-        wanted, got = Extent(), Extent()
-        with chosen.pieces.create(template, reader.count, part) as writer:
-            for piece in reader.pieces(PIECE_ROWS):
-                wanted.add(piece)
-                writer.append(piece)
-        with chosen.pieces.open(part) as written:
-            for piece in written.pieces(PIECE_ROWS):
-                got.add(piece)
-                template = piece  # which knows how finely the file holds coordinates
-        check_written(wanted.values(), got.values(), chosen, template)
+        lost = _losses(chosen, next(reader.pieces(1)), strict)
+        write_pieces(chosen.pieces, chosen, reader.count, reader.pieces(PIECE_ROWS), part)
         return reader.count, lost
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.cloud.files import open_pieces, read
+from pointmend.cloud.files import PIECE_ROWS, open_pieces, read
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.denoiser import Denoiser, NoiseEstimate, noise_of
 from pointmend.denoising.survey import survey_store
 
 from .budget import Budget
-from .pipeline import PIECE_ROWS, sorted_into_tiles
+from .pipeline import sorted_into_tiles
 
 Float64 = NDArray[np.float64]
 
@@ -60,17 +60,12 @@ def look_at(denoiser: Denoiser, path: Path, budget: Budget) -> Look:
 
 
 def _look_streamed(denoiser: Denoiser, path: Path, budget: Budget) -> Look:
-    low, high = np.full(3, np.nan), np.full(3, np.nan)
     with open_pieces(path) as reader, tempfile.TemporaryDirectory(prefix="pointmend-") as folder:
-        sample: PointCloud | None = None
-        for piece in reader.pieces(PIECE_ROWS):
-            sample = piece if sample is None else sample
-            lowest, highest = piece.bounds()
-            low, high = np.fmin(low, lowest), np.fmax(high, highest)
-        assert sample is not None  # only files with many points are streamed
-        store, seeds = sorted_into_tiles(reader, Path(folder), budget.tile_points)
+        sample = next(reader.pieces(PIECE_ROWS))
+        points = sorted_into_tiles(reader, Path(folder), budget.tile_points)
+        store, extent = points.store, points.extent
         estimate = NoiseEstimate(0.0, 0.0, in_trained_range=False, nothing_to_gain=True)
         if store.count:
-            estimate = noise_of(survey_store(denoiser.sampler, store, seeds))
+            estimate = noise_of(survey_store(denoiser.sampler, store, points.sample))
         invalid = store.rows - store.count
-        return Look(store.rows, invalid, None, low, high, sample, estimate)
+        return Look(store.rows, invalid, None, extent.low, extent.high, sample, estimate)

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointmend.cloud.files import (
-    check_written,
-    errors_about,
+    PIECE_ROWS,
+    Extent,
     format_of,
     open_pieces,
     put_in_place,
     read,
+    why_not_in_pieces,
     write,
+    write_pieces,
 )
-from pointmend.cloud.format import Format, PieceReader
+from pointmend.cloud.format import PieceReader
 from pointmend.cloud.left_behind import all_losses
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.algorithm import Progress
 from pointmend.denoising.denoiser import Denoiser, noise_of
 from pointmend.denoising.settings import Settings
-from pointmend.denoising.store import tiles_for
+from pointmend.denoising.store import sample_stride
 from pointmend.denoising.survey import survey_store
 from pointmend.denoising.tiled import denoise_store
-from pointmend.errors import InputError, NotInPieces
-from pointmend.geometry.tiles import split_evenly
+from pointmend.errors import InputError
+from pointmend.geometry.tiles import split_evenly, tiles_for
 
-from .budget import Budget, default_memory, plan
+from .budget import Budget, plan_file
 from .marks import Marks, check_marks, marked
 from .scratch import ScratchStore, scratch_folder
 
 Float64 = NDArray[np.float64]
-
-PIECE_ROWS = 100_000
-SAMPLE_POINTS = 200_000
 
 
 @dataclass
@@ -49,6 +49,7 @@ class Tally:
     ----------
     points, invalid, outliers : how many there are, are not finite, were flagged.
     held_back : points whose way was cut short because there was nothing to gain.
+    moved : points that are not where they were.
     moved_sum, moved_largest : of the displacements.
     sigma, spacing : noise level and spacing.
     in_trained_range : whether the network has learned on such noise and spacing.
@@ -97,24 +98,6 @@ class Tally:
 
 def nobody(progress: Progress) -> None:
     """Listen to no report."""
-
-
-def plan_file(source: Path, max_memory: int | None) -> Budget:
-    """How a file will be worked on: what the preflight line says."""
-    chosen = format_of(source)
-    memory = default_memory() if max_memory is None else max_memory
-    with errors_about(source):
-        size = source.stat().st_size
-    try:
-        with open_pieces(source) as reader:
-            return plan(reader.count, size, memory, can_stream=True)
-    except NotInPieces:
-        most = max(1, size // _LEAST_BYTES.get(chosen.name, 12))
-        return replace(plan(most, size, memory, can_stream=False), counted=False)
-
-
-# Bytes a point takes at least, to guess how many there are in files that do not say so up front.
-_LEAST_BYTES = {"text": 12, "NPY": 12, "NPZ": 6, "PCD": 6, "E57": 3, "KITTI": 16, "PLY": 12}
 
 
 def denoise_file(
@@ -178,71 +161,54 @@ def _denoise_streamed(
 ) -> Tally:
     chosen = format_of(target)
     if chosen.pieces is None:
-        raise InputError(
-            f"{target}: {chosen.name} cannot be written in pieces, and the cloud does not fit "
-            "into memory; choose LAS, LAZ or PLY, or allow more (--max-memory)"
-        )
+        raise InputError(why_not_in_pieces(target))
     with open_pieces(source) as reader, put_in_place(target) as part:
         first = next(reader.pieces(1))
         check_marks(first, marks, source)
         with scratch_folder(part) as folder:
-            store, sample = sorted_into_tiles(reader, folder, denoiser.options.tile_points)
-            tally = Tally()
+            points = sorted_into_tiles(reader, folder, denoiser.options.tile_points)
+            store, tally = points.store, Tally()
             if store.count:
-                survey = survey_store(denoiser.sampler, store, sample)
+                survey = survey_store(denoiser.sampler, store, points.sample)
                 known = noise_of(survey)
                 tally.sigma = known.sigma if settings.sigma is None else settings.sigma
                 tally.spacing, tally.in_trained_range = known.spacing, known.in_trained_range
                 denoise_store(denoiser.sampler, store, survey, settings, report)
                 tally.schedule = store.times
-            _write_pieces(reader, store, chosen, part, marks, tally)
+            count = store.rows - (store.outliers() if marks.drop_outliers else 0)
+            moved = _moved_pieces(reader, store, marks, tally)
+            template = next(moved)
+            tally.lost = all_losses(template, chosen)
+            moved = chain((template,), moved)
+            write_pieces(chosen.pieces, chosen, count, moved, part)
     return tally
 
 
-def sorted_into_tiles(
-    reader: PieceReader, folder: Path, tile_points: int
-) -> tuple[ScratchStore, Float64]:
-    """All points of a file in tiles on disk, and a sample (M, 3) of the finite ones."""
-    stride = max(1, reader.count // SAMPLE_POINTS)
+@dataclass(frozen=True)
+class SortedPoints:
+    """The points of a file in tiles on disk, a sample (M, 3) of them, and their extent."""
+
+    store: ScratchStore
+    sample: Float64
+    extent: Extent
+
+
+def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> SortedPoints:
+    """Sort the points of a file into tiles."""
+    stride = sample_stride(reader.count)
     picked = []
-    start = 0
+    extent = Extent()
     for piece in reader.pieces(PIECE_ROWS):
-        positions = piece.positions[-start % stride :: stride]
+        positions = piece.positions[-extent.count % stride :: stride]
         picked.append(positions[np.isfinite(positions).all(axis=1)])
-        start += len(piece)
+        extent.add(piece)
     sample = np.concatenate([np.zeros((0, 3)), *picked])
     tiling = split_evenly(sample, tiles_for(reader.count, tile_points))
 
     def positions_of_pieces() -> Iterator[Float64]:
         return (piece.positions for piece in reader.pieces(PIECE_ROWS))
 
-    return ScratchStore(folder, tiling, positions_of_pieces), sample
-
-
-def _write_pieces(
-    reader: PieceReader,
-    store: ScratchStore,
-    chosen: Format,
-    part: Path,
-    marks: Marks,
-    tally: Tally,
-) -> None:
-    """Write the file anew with its points moved, read it back and compare."""
-    assert chosen.pieces is not None
-    template = next(_moved_pieces(reader, store, marks, Tally()))
-    count = store.rows - (store.outliers() if marks.drop_outliers else 0)
-    tally.lost = all_losses(template, chosen)
-    wanted = Extent()
-    with chosen.pieces.create(template, count, part) as writer:
-        for piece in _moved_pieces(reader, store, marks, tally):
-            wanted.add(piece)
-            writer.append(piece)
-    got = Extent()
-    with chosen.pieces.open(part) as written:
-        for piece in written.pieces(PIECE_ROWS):
-            got.add(piece)
-            template = piece  # which knows how finely the file holds coordinates
-    check_written(wanted.values(), got.values(), chosen, template)
+    return SortedPoints(ScratchStore(folder, tiling, positions_of_pieces), sample, extent)
 
 
 def _moved_pieces(
@@ -255,21 +221,3 @@ def _moved_pieces(
         tally.add(piece.positions, found.shift, found.shares, found.outlier)
         moved = piece.with_positions(piece.positions + found.shift)
         yield marked(moved, np.linalg.norm(found.shift, axis=1), found.outlier, marks)
-
-
-class Extent:
-    """Number and bounds of points seen so far."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.low, self.high = np.full(3, np.nan), np.full(3, np.nan)
-
-    def add(self, piece: PointCloud) -> None:
-        """See some more."""
-        low, high = piece.bounds()
-        self.count += len(piece)
-        self.low, self.high = np.fmin(self.low, low), np.fmax(self.high, high)
-
-    def values(self) -> tuple[int, Float64, Float64]:
-        """Number, lowest and highest (3,), as `check_written` compares them."""
-        return self.count, self.low, self.high

@@ -6,17 +6,16 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointmend.cloud.files import PIECE_ROWS
 from pointmend.denoising.moved import Moved
 from pointmend.geometry.tiles import Tiling
 
 Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 # What is kept of a point while it waits for its tile, and of its result.
 WAITING = np.dtype([("position", "<f8", 3), ("row", "<i8")])
@@ -24,17 +23,6 @@ RESULT = np.dtype([("shift", "<f8", 3), ("share", "<f4"), ("sigma", "<f4"), ("ou
 
 # Rows scattered over a result file at once: each may touch a page of its own.
 SCATTERED = 16_384
-COUNTED = 100_000
-
-
-@dataclass(frozen=True)
-class Result:
-    """What became of some rows of a file, in its order: shift (n, 3), shares, sigma, outlier."""
-
-    shift: Float64
-    shares: Float64
-    sigma: Float64
-    outlier: NDArray[np.bool_]
 
 
 class ScratchStore:
@@ -124,17 +112,18 @@ class ScratchStore:
 
     def outliers(self) -> int:
         """How many points were flagged."""
-        pieces = range(0, self.rows, COUNTED)
-        return sum(int(self.results(first, COUNTED).outlier.sum()) for first in pieces)
+        pieces = range(0, self.rows, PIECE_ROWS)
+        return sum(int(self.results(first, PIECE_ROWS).outlier.sum()) for first in pieces)
 
-    def results(self, start: int, rows: int) -> Result:
+    def results(self, start: int, rows: int) -> Moved:
         """What became of rows start ... start + rows of the file."""
         found = np.fromfile(self._results, RESULT, rows, offset=start * RESULT.itemsize)
-        return Result(
+        return Moved(
             np.ascontiguousarray(found["shift"]),
             found["share"].astype(np.float64),
             found["sigma"].astype(np.float64),
             np.ascontiguousarray(found["outlier"]),
+            self.times,
         )
 
 
