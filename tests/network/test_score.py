@@ -156,11 +156,9 @@ def test_time_and_the_noisy_input_change_the_learned_fusion_only() -> None:
 
 
 def test_xi_is_a_softmax_weighted_sum() -> None:
-    gradients, weights = torch.randn(4, 5, 3), torch.randn(4, 5)
+    gradients, weights = torch.randn(3, 5, 4), torch.randn(5, 4)
     xi = GradientPrediction(VARIANTS["paper"]).fuse(gradients, weights)
-    naive = sum(
-        gradients[:, i] * (weights[:, i].exp() / weights.exp().sum(1))[:, None] for i in range(5)
-    )
+    naive = sum(gradients[:, i] * (weights[i].exp() / weights.exp().sum(0)) for i in range(5))
     assert isinstance(naive, Tensor)
     assert torch.allclose(xi, naive, atol=1e-6)
     constant = GradientPrediction(VARIANTS["GF(const)"]).fuse(gradients, weights)

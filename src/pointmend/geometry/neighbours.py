@@ -27,7 +27,8 @@ def nearest(points: Float64, queries: Float64, k: int) -> Int64:
     (Q, k) indices into points.
     """
     available = min(k, len(points))
-    _, index = cKDTree(points).query(queries, k=available)
+    threads = torch.get_num_threads()
+    _, index = cKDTree(points).query(queries, k=available, workers=threads)
     index = np.asarray(index, dtype=np.int64).reshape(len(queries), available)
     return pad_by_last(index, k)
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-# Rows handled at once: 256 rows x 16 neighbours x 64 channels stay in the L2 cache.
+# Rows handled at once by each thread: 256 rows x 16 neighbours x 64 channels stay in its L2 cache.
 CHUNK = 256
 
 # Among spatial candidates the similarity of the first channels decides: which half of 48 near
 # points are most alike needs no more, and reading all channels would cost as much as the layer.
 SIMILARITY_CHANNELS = 16
+
+
+def chunks(count: int, each: int) -> Iterator[slice]:
+    """Cut `count` rows into slices, at least one, of which every thread gets a share of `each`."""
+    size = each * torch.get_num_threads()
+    return (slice(first, first + size) for first in range(0, max(1, count), size))
 
 
 def neighbour_max(table: Tensor, index: Tensor) -> Tensor:
@@ -33,8 +41,8 @@ def neighbour_max(table: Tensor, index: Tensor) -> Tensor:
         result: Tensor = _NeighbourMax.apply(table, index)  # type: ignore[no-untyped-call]
         return result
     best = table.new_empty(len(index), table.shape[1])
-    for first in range(0, len(index), CHUNK):
-        torch.amax(_gather(table, index[first : first + CHUNK]), 1, out=best[first : first + CHUNK])
+    for rows in chunks(len(index), CHUNK):
+        torch.amax(_gather(table, index[rows]), 1, out=best[rows])
     return best
 
 

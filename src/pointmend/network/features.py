@@ -9,13 +9,16 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
-from .edges import EdgeConvolution, feature_graph, take
+from .edges import EdgeConvolution, chunks, feature_graph, take
 from .reach import reach_of
 
 # Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
 OFFSET_GAIN = 20.0
 HEIGHT_GAIN = 30.0
 PLANE_INPUTS = 15  # per scale
+
+# Points handled at once by each thread when nothing is learned: their edges stay in the cache.
+CHUNK = 512
 
 
 def turned(vectors: Tensor, frames: Tensor | None) -> Tensor:
@@ -126,6 +129,16 @@ class OffsetConvolution(nn.Module):
         -------
         (U, outputs)
         """
+        if torch.is_grad_enabled() or positions.device.type != "cpu":
+            return self._look(positions, neighbours, frames)
+        parts = [
+            self._look(positions, neighbours[rows], None if frames is None else frames[rows])
+            for rows in chunks(len(neighbours), CHUNK)
+        ]
+        return torch.cat(parts)
+
+    def _look(self, positions: Tensor, neighbours: Tensor, frames: Tensor | None) -> Tensor:
+        """The same for some rows, whose edges fit into the cache when nothing is learned."""
         offsets = positions[neighbours] - positions[neighbours[:, :1]]
         edges = self.edge(OFFSET_GAIN * turned(offsets, frames))
         result: Tensor = self.output(torch.cat([edges.amax(dim=1), edges.mean(dim=1)], dim=1))

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from pointmend.geometry.local import LocalGeometry
-from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
-from .features import HEIGHT_GAIN, OFFSET_GAIN, turned
+from .edges import chunks
+from .pairs import Pairs, PointTable
 
 # A free gradient of order one means this length: the noise the network knows is 0.001-0.03.
 FREE_GAIN = 0.02
 
-# Points scored at once when nothing is learned: their pairs' activations stay in the cache.
+# Points scored at once by each thread when nothing is learned: their pairs stay in its cache.
 CHUNK = 128
 
 
@@ -78,54 +78,38 @@ class GradientPrediction(nn.Module):
         place[rows] = torch.arange(len(rows), device=rows.device)
         told = self.feature(fused)
         own = self.own_feature(fused) if self.config.mutual else None
-        if torch.is_grad_enabled() or at.device.type != "cpu":
-            return self._scores_at(cloud, told, own, place, at)
-        parts = [self._scores_at(cloud, told, own, place, part) for part in torch.split(at, CHUNK)]
-        return torch.cat(parts) if parts else fused.new_zeros(0, 3)
+        table = PointTable.of(cloud)
 
-    def _scores_at(
-        self, cloud: LocalGeometry, told: Tensor, own: Tensor | None, place: Tensor, at: Tensor
-    ) -> Tensor:
+        def scores_at(part: Tensor) -> Tensor:
+            near = cloud.neighbours[part, : self.config.gradient_neighbours].t()
+            pairs = Pairs(table, part, near, curved=self.config.curved)
+            heard = told.index_select(0, place[near].reshape(-1)).reshape(*near.shape, -1)
+            if own is not None:
+                heard = heard + own.index_select(0, place[part])
+            return self._scores(pairs, heard)
+
+        if torch.is_grad_enabled() or at.device.type != "cpu":
+            return scores_at(at)
+        return torch.cat([scores_at(at[rows]) for rows in chunks(len(at), CHUNK)])
+
+    def _scores(self, pairs: Pairs, heard: Tensor) -> Tensor:
         """
-        Scores (Q, 3) at some rows (Q,).
+        Scores (Q, 3) of the points of some pairs.
 
         Parameters
         ----------
-        told, own : (U, hidden) what the features say of a point as a neighbour, and as v itself.
-        place : row of the cloud -> row of told and own.
+        heard : (k, Q, hidden) what the features say: of x_i as a neighbour, and of v itself.
         """
-        k = self.config.gradient_neighbours
-        neighbours = cloud.neighbours[at, :k]
-        pairs = neighbours.reshape(-1)
-        offsets = cloud.positions[at].unsqueeze(1) - cloud.positions[neighbours]
-        votes = None
-        if cloud.planes is not None:
-            votes = PlaneVotes(cloud.planes, at, pairs, offsets, curved=self.config.curved)
-
-        hidden = self._see(cloud, pairs, offsets, votes) + told.index_select(0, place[pairs])
-        if own is not None:
-            itself = own.index_select(0, place[at]).unsqueeze(1)
-            hidden = (hidden.reshape(-1, k, itself.shape[2]) + itself).flatten(0, 1)
-        answer = self.output(self.blocks(hidden).relu_())
-        gradient = FREE_GAIN * answer[:, :3]
-        if cloud.frames is not None:
-            gradient = torch.bmm(gradient.unsqueeze(1), cloud.frames[pairs]).squeeze(1)
-        if votes is not None:
-            gradient = gradient + votes.mix(torch.softmax(answer[:, 4:], dim=1))
-        return self.fuse(gradient.reshape(-1, k, 3), answer[:, 3].reshape(-1, k))
-
-    def _see(
-        self, cloud: LocalGeometry, pairs: Tensor, offsets: Tensor, votes: PlaneVotes | None
-    ) -> Tensor:
-        """The half of the first layer that looks at the geometry of pairs (v, i): (P, hidden)."""
-        frames = None if cloud.frames is None else cloud.frames[pairs]
-        seen = [OFFSET_GAIN * turned(offsets.reshape(-1, 1, 3), frames).squeeze(1)]
-        if votes is not None:
-            seen.append(HEIGHT_GAIN * votes.heights)
-            if self.config.mutual:
-                seen.extend((HEIGHT_GAIN * votes.own_heights, votes.agreement))
-        hidden: Tensor = self.offset(torch.cat(seen, dim=1))
-        return hidden
+        seen = pairs.seen(mutual=self.config.mutual).flatten(1)
+        hidden = self.offset(seen.t()) + heard.flatten(0, 1)
+        hidden = self.blocks(hidden).relu_()
+        # One row per number told, like the geometry of the pairs.
+        answer = torch.addmm(self.output.bias.unsqueeze(1), self.output.weight, hidden.t())
+        answer = answer.reshape(-1, *heard.shape[:2])
+        gradient = pairs.from_axes(FREE_GAIN * answer[:3])
+        if pairs.has_planes:
+            gradient = gradient + pairs.mix(torch.softmax(answer[4:], dim=0))
+        return self.fuse(gradient, answer[3]).t()
 
     def fuse(self, gradients: Tensor, weights: Tensor) -> Tensor:
         """
@@ -133,56 +117,13 @@ class GradientPrediction(nn.Module):
 
         Parameters
         ----------
-        gradients : (Q, k, 3).
-        weights : (Q, k).
+        gradients : (3, k, Q).
+        weights : (k, Q).
 
         Returns
         -------
-        (Q, 3)
+        (3, Q)
         """
         if self.config.gradient_weights == "constant":
             return gradients.mean(dim=1)
-        return (gradients * torch.softmax(weights, dim=1).unsqueeze(2)).sum(dim=1)
-
-
-class PlaneVotes:
-    """
-    What the planes of x_i say about v, and those of v about x_i, for P = Q k pairs.
-
-    Attributes
-    ----------
-    normals : (P, V, 3) of i's V = S planes, and of its curved surfaces after them if they vote.
-    heights : (P, V) how far v must move along these normals.
-    own_heights : (P, S) the same for x_i and v's planes, all on the side of i's normals.
-    agreement : (P, S) |n_i . n_v|.
-    """
-
-    def __init__(
-        self, planes: Planes, at: Tensor, pairs: Tensor, offsets: Tensor, *, curved: bool
-    ) -> None:
-        k, scales = offsets.shape[1], planes.height.shape[1]
-        away = offsets.reshape(-1, 3, 1)
-        normals = planes.normal[pairs]
-        own_normals = planes.normal[at].unsqueeze(1).expand(-1, k, -1, -1).reshape(-1, scales, 3)
-        cosine = (normals * own_normals).sum(-1)
-        depth = torch.bmm(normals, away).squeeze(2)
-        own_depth = torch.bmm(own_normals, away).squeeze(2)
-        own_heights = planes.height[at].unsqueeze(1).expand(-1, k, -1).reshape(-1, scales)
-        self.own_heights = _on_side(cosine, own_heights + own_depth)
-        self.agreement = cosine.abs()
-        self.normals, self.heights = normals, planes.height[pairs] - depth
-        if curved:
-            # Between two points of a curved surface the mean of their normals stands upright.
-            between = 0.5 * (depth + _on_side(cosine, own_depth))
-            surfaces = planes.curved[pairs] - between[:, :-1]
-            self.normals = torch.cat([normals, normals[:, :-1]], dim=1)
-            self.heights = torch.cat([self.heights, surfaces], dim=1)
-
-    def mix(self, shares: Tensor) -> Tensor:
-        """The displacement (P, 3) of v that the votes agree on by their shares (P, V)."""
-        return torch.bmm((shares * self.heights).unsqueeze(1), self.normals).squeeze(1)
-
-
-def _on_side(cosine: Tensor, height: Tensor) -> Tensor:
-    """Heights along axes turned to the side of others, whose cosine with them is given."""
-    return torch.where(cosine < 0, -height, height)
+        return (gradients * torch.softmax(weights, dim=0)).sum(dim=1)
