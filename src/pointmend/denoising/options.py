@@ -35,7 +35,7 @@ class SamplerOptions:
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.
     tile_points : points of a tile; a larger cloud is worked on tile by tile, which bounds memory
-        (about 8 kB per point of a tile) and hardly changes the result.
+        (about 3.5 kB per point of a tile) and hardly changes the result.
     """
 
     mode: Mode = "synchronised"

@@ -10,11 +10,16 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pointmend.chunks import chunks, take
+
 from .symmetric import eigenvalues, eigenvector
 
 NEAREST = (12, 32)
 WALK_READS = 16
 MOST_EXTRAPOLATION = 2.0
+
+# Points fitted at once by each thread: their moments stay in the cache.
+CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,9 @@ class Planes:
     spread: Tensor
     curved: Tensor
 
-    def rows(self, index: Tensor | None) -> Planes:
-        """The planes of some points (U,), or all of them when None."""
-        if index is None:
-            return self
-        kept = (getattr(self, field.name).index_select(0, index) for field in fields(self))
-        return Planes(*kept)
+    def rows(self, index: Tensor | slice) -> Planes:
+        """The planes of some points, U of them."""
+        return Planes(*(take(getattr(self, field.name), index) for field in fields(self)))
 
 
 def neighbourhood_moments(positions: Tensor, neighbours: Tensor, walks: Sequence[int]) -> Tensor:
@@ -136,16 +138,23 @@ def fit_planes(positions: Tensor, neighbours: Tensor, scales: PlaneScales) -> tu
         scale at which the neighbourhood is flattest, turned towards the plane.
     """
     exact = positions.double()
+    moments = neighbourhood_moments(exact, neighbours[:, : scales.neighbours], scales.walks)
+    parts = [_fit(exact[rows], moments[rows]) for rows in chunks(len(exact), CHUNK)]
+    *fitted, frames = (torch.cat(each) for each in zip(*parts))
+    return Planes(*fitted), frames
+
+
+def _fit(positions: Tensor, moments: Tensor) -> tuple[Tensor, ...]:
+    """Positions (n, 3) and moments (n, S, 9) to the arrays of `Planes`, and frames (n, 3, 3)."""
     # One array per entry over all points: the arithmetic below reads and writes whole rows.
-    near = neighbours[:, : scales.neighbours]
-    moments = neighbourhood_moments(exact, near, scales.walks).permute(2, 1, 0).contiguous()
+    moments = moments.permute(2, 1, 0).contiguous()
     centre, second = moments[:3], moments[3:]
     x, y, z = centre
     covariance = second - torch.stack([x * x, x * y, x * z, y * y, y * z, z * z])
     variance = eigenvalues(covariance)
     spread = variance.clamp_min(0.0).sqrt_()
     normal = eigenvector(covariance, variance[0])
-    offset = centre - exact.t().unsqueeze(1)
+    offset = centre - positions.t().unsqueeze(1)
 
     flattest = (spread[0] / (spread[1] + 1e-12)).argmin(dim=0, keepdim=True)
     aim = _at_scale(offset, flattest)
@@ -159,8 +168,8 @@ def fit_planes(positions: Tensor, neighbours: Tensor, scales: PlaneScales) -> tu
     normal = _towards(normal, up.unsqueeze(1))
     height = _dot(offset, normal)
     curved = curved_heights(offset, normal, height, spread)
-    planes = Planes(*(_by_point(each) for each in (offset, normal, height, spread, curved)))
-    return planes, _by_point(frames.transpose(0, 1))
+    arrays = (offset, normal, height, spread, curved, frames.transpose(0, 1))
+    return tuple(_by_point(each) for each in arrays)
 
 
 def curved_heights(offset: Tensor, normal: Tensor, height: Tensor, spread: Tensor) -> Tensor:

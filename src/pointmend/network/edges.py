@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
+
+from pointmend.chunks import in_chunks, pick, take
 
 # Rows handled at once by each thread: 256 rows x 16 neighbours x 64 channels stay in its L2 cache.
 CHUNK = 256
@@ -14,12 +14,6 @@ CHUNK = 256
 # Among spatial candidates the similarity of the first channels decides: which half of 48 near
 # points are most alike needs no more, and reading all channels would cost as much as the layer.
 SIMILARITY_CHANNELS = 16
-
-
-def chunks(count: int, each: int) -> Iterator[slice]:
-    """Cut `count` rows into slices, at least one, of which every thread gets a share of `each`."""
-    size = each * torch.get_num_threads()
-    return (slice(first, first + size) for first in range(0, max(1, count), size))
 
 
 def neighbour_max(table: Tensor, index: Tensor) -> Tensor:
@@ -35,15 +29,11 @@ def neighbour_max(table: Tensor, index: Tensor) -> Tensor:
     -------
     (Q, C)
     """
-    if torch.compiler.is_compiling() or table.device.type != "cpu":
-        return table[index].amax(dim=1)
-    if torch.is_grad_enabled() and table.requires_grad:
+    on_cpu = table.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and torch.is_grad_enabled() and table.requires_grad:
         result: Tensor = _NeighbourMax.apply(table, index)  # type: ignore[no-untyped-call]
         return result
-    best = table.new_empty(len(index), table.shape[1])
-    for rows in chunks(len(index), CHUNK):
-        torch.amax(_gather(table, index[rows]), 1, out=best[rows])
-    return best
+    return _gather(table, index).amax(dim=1)
 
 
 def _gather(table: Tensor, index: Tensor) -> Tensor:
@@ -115,13 +105,13 @@ class EdgeConvolution(nn.Module):
         (U, outputs)
         """
         edge = self.edge(x)
-        result: Tensor = self.centre(take(x, own)) - take(edge, own) + neighbour_max(edge, index)
-        return result
 
+        def convolve(rows: slice) -> Tensor:
+            itself = pick(own, rows)
+            result: Tensor = self.centre(take(x, itself)) - take(edge, itself)
+            return result + neighbour_max(edge, index[rows])
 
-def take(x: Tensor, rows: Tensor | None) -> Tensor:
-    """Some rows (U,) of a table (M, C), or the table itself when None."""
-    return x if rows is None else x.index_select(0, rows)
+        return in_chunks(convolve, index, CHUNK)
 
 
 @torch.no_grad()

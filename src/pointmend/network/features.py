@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
+from pointmend.chunks import in_chunks, pick, take
 from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
-from .edges import EdgeConvolution, chunks, feature_graph, take
+from .edges import EdgeConvolution, feature_graph
 from .reach import reach_of
 
 # Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
@@ -77,28 +80,40 @@ class FeatureExtraction(nn.Module):
         for convolution in self.convolutions:
             x = convolution(x, self._graph(x, cloud))
             stack.append(x)
-        features: Tensor = self.output(take(torch.cat(stack, dim=1), wanted))
-        return features
+        return self._output([take(layer, wanted) for layer in stack])
 
     def _local_features(self, cloud: LocalGeometry, wanted: Tensor | None) -> Tensor:
         """The same with neighbours chosen among the nearest, for what `wanted` depends on only."""
         config = self.config
         candidates = cloud.neighbours[:, : config.graph_candidates]
         reach = reach_of(candidates, wanted, config.layers)
-        neighbours = take(cloud.neighbours[:, : config.offset_neighbours], reach.inputs)
-        frames = None if cloud.frames is None else take(cloud.frames, reach.inputs)
-        x = self.offsets(cloud.positions, neighbours, frames)
-        if config.planes and cloud.planes is not None:
-            x = x + self.planes(
-                plane_inputs(cloud.planes.rows(reach.inputs), frames, config.curved)
-            )
+
+        def look(rows: slice) -> Tensor:
+            inputs = pick(reach.inputs, rows)
+            near = cloud.neighbours[inputs, : config.offset_neighbours]
+            frames = None if cloud.frames is None else cloud.frames[inputs]
+            seen: Tensor = self.offsets(cloud.positions, near, frames)
+            if config.planes and cloud.planes is not None:
+                planes = cloud.planes.rows(inputs)
+                seen = seen + self.planes(plane_inputs(planes, frames, config.curved))
+            return seen
+
+        x = in_chunks(look, candidates if reach.inputs is None else reach.inputs, CHUNK)
         stack = [x]
         for convolution, near in zip(self.convolutions, reach.candidates):
             own = None if reach.inputs is None else near[:, 0]
             x = convolution(x, self._graph(x, cloud, near), own)
             stack = [take(earlier, own) for earlier in stack] + [x]
-        features: Tensor = self.output(torch.cat(stack, dim=1))
-        return features
+        return self._output(stack)
+
+    def _output(self, stack: Sequence[Tensor]) -> Tensor:
+        """What all layers (M, channels) say together: (M, channels)."""
+
+        def combine(rows: slice) -> Tensor:
+            result: Tensor = self.output(torch.cat([layer[rows] for layer in stack], dim=1))
+            return result
+
+        return in_chunks(combine, stack[0], CHUNK)
 
     def _graph(self, x: Tensor, cloud: LocalGeometry, near: Tensor | None = None) -> Tensor:
         """The dynamic graph of features x."""
@@ -129,16 +144,6 @@ class OffsetConvolution(nn.Module):
         -------
         (U, outputs)
         """
-        if torch.is_grad_enabled() or positions.device.type != "cpu":
-            return self._look(positions, neighbours, frames)
-        parts = [
-            self._look(positions, neighbours[rows], None if frames is None else frames[rows])
-            for rows in chunks(len(neighbours), CHUNK)
-        ]
-        return torch.cat(parts)
-
-    def _look(self, positions: Tensor, neighbours: Tensor, frames: Tensor | None) -> Tensor:
-        """The same for some rows, whose edges fit into the cache when nothing is learned."""
         offsets = positions[neighbours] - positions[neighbours[:, :1]]
         edges = self.edge(OFFSET_GAIN * turned(offsets, frames))
         result: Tensor = self.output(torch.cat([edges.amax(dim=1), edges.mean(dim=1)], dim=1))
@@ -157,7 +162,7 @@ class ResidualEdgeConvolution(nn.Module):
     def forward(self, x: Tensor, graph: Tensor, own: Tensor | None = None) -> Tensor:
         """Pass (M, C) features over a graph of (U, k) rows, for some rows (U,) or for all."""
         change: Tensor = self.output(self.convolution(self.norm(x), graph, own).relu_())
-        return take(x, own) + change
+        return change.add_(take(x, own))
 
 
 def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pointmend.chunks import in_chunks
 from pointmend.geometry.local import LocalGeometry
 
 from .config import NetworkConfig
-from .edges import chunks
 from .pairs import Pairs, PointTable
 
 # A free gradient of order one means this length: the noise the network knows is 0.001-0.03.
@@ -88,9 +88,7 @@ class GradientPrediction(nn.Module):
                 heard = heard + own.index_select(0, place[part])
             return self._scores(pairs, heard)
 
-        if torch.is_grad_enabled() or at.device.type != "cpu":
-            return scores_at(at)
-        return torch.cat([scores_at(at[rows]) for rows in chunks(len(at), CHUNK)])
+        return in_chunks(lambda rows: scores_at(at[rows]), at, CHUNK)
 
     def _scores(self, pairs: Pairs, heard: Tensor) -> Tensor:
         """

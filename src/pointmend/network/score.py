@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pointmend.chunks import in_chunks
 from pointmend.geometry.local import LocalGeometry, local_geometry
 
 from .config import NetworkConfig
@@ -12,6 +13,9 @@ from .features import FeatureExtraction, turned
 from .fusion import FeatureFusion
 from .gradient import GradientPrediction
 from .reach import touched
+
+# Points fused at once by each thread when nothing is learned.
+CHUNK = 1024
 
 
 class ScoreNetwork(nn.Module):
@@ -83,17 +87,21 @@ class ScoreNetwork(nn.Module):
             rows = at
         else:
             rows = self.needed(cloud, at)
-        if self.config.frame == "point":
-            # Absolute positions have no meaning in axes of one's own; the way come so far has.
-            moved = (cloud.positions[rows] - start[rows]).unsqueeze(1)
-            frames = None if cloud.frames is None else cloud.frames[rows]
-            place = turned(moved, frames).squeeze(1)
-        else:
-            place = cloud.positions[rows]
-        fused = self.fusion(
-            place, time[rows], current.index_select(0, rows), initial.index_select(0, rows)
-        )
-        result: Tensor = self.gradient(cloud, fused, rows, at)
+
+        def fuse(part: slice) -> Tensor:
+            of = rows[part]
+            if self.config.frame == "point":
+                # Absolute positions have no meaning in axes of one's own; the way come has.
+                moved = (cloud.positions[of] - start[of]).unsqueeze(1)
+                place = turned(moved, None if cloud.frames is None else cloud.frames[of]).squeeze(1)
+            else:
+                place = cloud.positions[of]
+            fused: Tensor = self.fusion(
+                place, time[of], current.index_select(0, of), initial.index_select(0, of)
+            )
+            return fused
+
+        result: Tensor = self.gradient(cloud, in_chunks(fuse, rows, CHUNK), rows, at)
         return result
 
     def forward(self, positions: Tensor, patch_points: int) -> Tensor:

@@ -16,7 +16,7 @@ from pointmend.geometry.tiles import tiles_for
 # Measured with `python -m benchmarks.sizes` (default model): the program and its libraries, each
 # point of a tile and its surroundings, and each point of a cloud held in memory.
 PROGRAM = 400_000_000
-PER_REGION_POINT = 5_000
+PER_REGION_POINT = 3_500
 PER_POINT = 250
 
 TILE_POINTS = SamplerOptions.tile_points
