@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from pointmend.denoising.algorithm import Progress
 from pointmend.denoising.denoiser import Denoiser, as_points, pick_device
@@ -48,6 +49,24 @@ UNTRAINED = Promise(clean=3.0)
 def test_the_shipped_model_keeps_the_contract() -> None:
     shipped = Denoiser.load("default", device="cpu")
     check_denoiser(lambda points: shipped.denoise(points).points)
+
+
+def test_spreading_keeps_the_contract_and_evens_the_points_out() -> None:
+    shipped = Denoiser.load()
+    check_denoiser(lambda points: shipped.denoise(points, spread=True).points)
+    noisy = noisy_sphere()
+
+    def unevenness(spread: bool) -> float:
+        points = shipped.denoise(noisy, spread=spread).points
+        nearest = cKDTree(points).query(points, k=2)[0][:, 1]
+        return float(nearest.std() / nearest.mean())
+
+    assert unevenness(spread=True) < 0.6 * unevenness(spread=False)
+
+
+def test_independent_patches_cannot_be_spread() -> None:
+    with pytest.raises(InputError, match="independent patches cannot be spread"):
+        small_denoiser(mode="independent").denoise(noisy_sphere(), spread=True)
 
 
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])

@@ -22,6 +22,7 @@ def test_a_signature_tells_settings_apart() -> None:
         our_contestant(steps=3),
         our_contestant(eta=0.5),
         our_contestant(options=SamplerOptions(plan="one-step")),
+        contestant("pointmend+spread"),
         contestant("identity"),
     ]
     assert len({each.signature for each in ours}) == len(ours)
@@ -35,7 +36,7 @@ def test_unknown_methods_and_missing_weights_are_named(tmp_path: Path) -> None:
         contestant("sbd", data=tmp_path)
     with pytest.raises(InputError, match="SBD's published weights are not there"):
         contestant("sbd+our")
-    assert {"sbd", "sbd+our", "pointmend"} <= set(METHODS)
+    assert {"sbd", "sbd+our", "pointmend", "pointmend+spread"} <= set(METHODS)
 
 
 def test_ours_does_not_look_at_the_known_level() -> None:

@@ -65,6 +65,8 @@ class Denoise:
     """Leave isolated points out of the result."""
     outlier_factor: Annotated[float, tyro.conf.arg(metavar="FACTOR")] = 3.0
     """A point this many times farther from others than these are from one another is isolated."""
+    spread: Flag = False
+    """Let points slide along the surface, too, until they lie evenly on it."""
     max_memory: MemorySize = None
     """Memory to use, such as 4G; larger clouds are worked on in tiles, LAS and PLY from disk."""
     steps: Annotated[int, tyro.conf.arg(metavar="N")] = 5
@@ -115,6 +117,7 @@ class Denoise:
             seed=self.seed,
             max_displacement=self.max_displacement,
             careful=not self.even_if_clean,
+            spread=self.spread,
             outliers=self.outlier_factor if flag else None,
         )
 

@@ -24,7 +24,9 @@ from pointmend.diffusion.steps import (
     one_step,
     reverse_steps,
 )
+from pointmend.errors import InputError
 from pointmend.geometry.patches import Patches, cover_by_patches
+from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
 from .calibration import Calibration, trimmed_rms
@@ -36,6 +38,9 @@ Float64 = NDArray[np.float64]
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
 PAPER_PATCH_POINTS = 1000
+
+# Times that points push each other apart after every step, when they are to lie evenly.
+SPREADING_ROUNDS = 1
 
 
 @dataclass(frozen=True)
@@ -153,6 +158,7 @@ class Sampler:
         judge: Judge,
         rng: np.random.Generator,
         report: Report,
+        spread: bool = False,
     ) -> Outcome:
         """
         Denoise a cloud (Algorithm 2).
@@ -163,9 +169,12 @@ class Sampler:
         steps : L.
         eta : fresh noise of the sampler (Eq. 6).
         judge : given the scores (N, 3) of the noisy cloud, says its noise level and who may move.
+        spread : spread the points along the surface after every step.
         """
         patches = self.construct_patches(x)
         independent = self.options.mode == "independent"
+        if spread and independent:
+            raise InputError("points of independent patches cannot be spread; do without `spread`")
         cover = patches.apart() if independent else patches
         current = x[patches.members].reshape(-1, 3) if independent else x.copy()
 
@@ -192,6 +201,9 @@ class Sampler:
                 scores = scorer(current, step.time)
                 calls += 1
             current = step.advance(current, scores, rng)
+            if spread:
+                # After each step, because the next one brings back what slid off the surface.
+                current = spread_evenly(current, SPREADING_ROUNDS)
             step_now = number + 1
             whole = patches.stitch(current) if independent else current
             if verdict.shares is not None:

@@ -29,6 +29,7 @@ def denoise(
     careful: bool = True,
     ignore: ArrayLike | None = None,
     outliers: float | None = None,
+    spread: bool = False,
 ) -> Result:
     """
     Denoise a cloud (N, 3) with the shipped model; see `Denoiser.denoise`.
@@ -52,6 +53,7 @@ def denoise(
         careful,
         ignore,
         outliers,
+        spread,
     )
 
 

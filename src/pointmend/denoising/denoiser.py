@@ -144,6 +144,7 @@ class Denoiser:
         careful: bool = True,
         ignore: ArrayLike | None = None,
         outliers: float | None = None,
+        spread: bool = False,
     ) -> Result:
         """
         Denoise a cloud.
@@ -162,8 +163,11 @@ class Denoiser:
         ignore : (N,) True for points that neither move nor pull others.
         outliers : treat points so too that lie this many times (3, say) farther from others than
             is usual among these.
+        spread : let points slide along the surface, too, until they lie evenly on it.
         """
-        settings = Settings(steps, eta, sigma, strength, seed, max_displacement, careful, outliers)
+        settings = Settings(
+            steps, eta, sigma, strength, seed, max_displacement, careful, outliers, spread
+        )
         return self.run(points, settings, progress, ignore)
 
     def run(

@@ -166,7 +166,13 @@ def _denoise_level(
         report(state)
 
     outcome = sampler.run(
-        noisy, steps=settings.steps, eta=settings.eta, judge=judge, rng=rng, report=tell
+        noisy,
+        steps=settings.steps,
+        eta=settings.eta,
+        judge=judge,
+        rng=rng,
+        report=tell,
+        spread=settings.spread,
     )
     taken = len(outcome.times) > 1
     return Moved(

@@ -23,6 +23,7 @@ class Settings:
     careful : leave points where they are where there is nothing to gain.
     outliers : flag points this many times farther from others than is usual among these; they
         neither move nor pull others. None flags nothing.
+    spread : let points slide along the surface until they lie evenly on it.
     """
 
     steps: int = 5
@@ -33,6 +34,7 @@ class Settings:
     max_displacement: float | None = None
     careful: bool = True
     outliers: float | None = None
+    spread: bool = False
 
     def __post_init__(self) -> None:
         if self.steps < 1:

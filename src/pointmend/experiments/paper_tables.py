@@ -17,7 +17,17 @@ from .bench import Findings, Picture, Workbench
 from .grid import Column, head, measured_rows
 from .pictures import compare_methods
 
-TABLE_1 = ("identity", "oracle", "jet", "bilateral", "glr", "sbd", "sbd+our", "pointmend")
+TABLE_1 = (
+    "identity",
+    "oracle",
+    "jet",
+    "bilateral",
+    "glr",
+    "sbd",
+    "sbd+our",
+    "pointmend",
+    "pointmend+spread",
+)
 TABLE_2 = ("identity", "bilateral", "glr", "sbd", "pointmend")
 PATTERNS: tuple[Pattern, ...] = tuple(p for p in get_args(Pattern) if p != "gaussian")
 

@@ -17,14 +17,18 @@ class Ours:
     Attributes
     ----------
     steps, eta : L and eta of the sampler.
+    spread : let points slide along the surface, too.
     """
 
     denoiser: Denoiser
     steps: int = 5
     eta: float = 0.0
+    spread: bool = False
     name: str = "pointmend"
     keeps_order: bool = True
 
     def __call__(self, task: Task) -> Float64:
         """Denoised points (N, 3)."""
-        return self.denoiser.denoise(task.points, steps=self.steps, eta=self.eta).points
+        return self.denoiser.denoise(
+            task.points, steps=self.steps, eta=self.eta, spread=self.spread
+        ).points

@@ -35,7 +35,7 @@ PLAIN: dict[str, Callable[[], Method]] = {
     "mls": MovingLeastSquares,
     "glr": GraphLaplacian,
 }
-METHODS = (*PLAIN, "sbd", "sbd+our", "pointmend")
+METHODS = (*PLAIN, "sbd", "sbd+our", "pointmend", "pointmend+spread")
 
 
 def contestants(
@@ -68,6 +68,8 @@ def contestant(
         return Contestant(peer, f"{name} {digest}")
     if name == "pointmend":
         return our_contestant(model, steps=steps)
+    if name == "pointmend+spread":
+        return our_contestant(model, steps=steps, spread=True, name=name)
     raise InputError(f"unknown method {name!r}; choose one of {', '.join(METHODS)}")
 
 
@@ -86,6 +88,7 @@ def our_contestant(
     options: SamplerOptions | None = None,
     steps: int = 5,
     eta: float = 0.0,
+    spread: bool = False,
     name: str = "pointmend",
 ) -> Contestant:
     """Our denoiser with any weights and any setting of the sampler."""
@@ -97,4 +100,5 @@ def our_contestant(
         content.update(key.encode())
         content.update(tensor.numpy().tobytes())
     signature = f"pointmend {content.hexdigest()[:24]} L {steps} eta {eta:g}"
-    return Contestant(Ours(denoiser, steps, eta, name), signature)
+    signature += " spread" if spread else ""
+    return Contestant(Ours(denoiser, steps, eta, spread, name), signature)
