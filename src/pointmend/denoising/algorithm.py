@@ -32,8 +32,10 @@ from pointmend.network.score import ScoreNetwork
 from .calibration import Calibration, trimmed_rms
 from .options import SamplerOptions
 from .scorer import PatchScorer
+from .thinning import parts_for, score_in_parts
 
 Float64 = NDArray[np.float64]
+UInt64 = NDArray[np.uint64]
 
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
@@ -78,10 +80,20 @@ class Verdict:
     ----------
     sigma : the noise level (Eq. 15), in the network's frame.
     shares : (N,) the share of its way each point may go; None lets all go.
+    spacing : typical distance to the nearest point, in the same frame; None when it is not known.
+    lots : (N,) what decides the parts that points belong to where noise is wide (`thinning`).
     """
 
     sigma: float
     shares: Float64 | None = None
+    spacing: float | None = None
+    lots: UInt64 | None = None
+
+    def parts_at(self, time: float) -> int:
+        """Parts to score the cloud in at a time t / tau, when that share of the noise is left."""
+        if self.spacing is None or self.lots is None:
+            return 1
+        return parts_for(self.sigma * time, self.spacing)
 
 
 Judge = Callable[[Float64], Verdict]
@@ -195,11 +207,16 @@ class Sampler:
         # DDPM's clouds are drawn to the origin first; all other plans have scale 1.
         shrunk = 1.0 / math.prod(step.scale for step in plan)
         current = current if shrunk == 1.0 else shrunk * current
+        may_thin = self.options.thinning and not independent and shrunk == 1.0
         whole = x.copy()
         for number, step in enumerate(plan):
-            if number > 0 or shrunk != 1.0:
+            parts = verdict.parts_at(step.time) if may_thin else 1
+            if verdict.lots is not None and parts > 1:
+                part = (verdict.lots % np.uint64(parts)).astype(np.int64)
+                scores = score_in_parts(current, part, parts, self.first_scores)
+            elif number > 0 or shrunk != 1.0:
                 scores = scorer(current, step.time)
-                calls += 1
+            calls = max(calls, number + 1)
             current = step.advance(current, scores, rng)
             if spread:
                 # After each step, because the next one brings back what slid off the surface.

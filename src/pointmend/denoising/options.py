@@ -34,6 +34,7 @@ class SamplerOptions:
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.
+    thinning : score the cloud in thinner parts while the noise left is wide against the spacing.
     tile_points : points of a tile; a larger cloud is worked on tile by tile, which bounds memory
         (about 3.5 kB per point of a tile) and hardly changes the result.
     """
@@ -44,6 +45,7 @@ class SamplerOptions:
     patch_points: int = 0
     overlap: float = 6.0
     batch: int = 4
+    thinning: bool = True
     tile_points: int = 150_000
 
     def __post_init__(self) -> None:

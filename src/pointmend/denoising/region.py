@@ -16,6 +16,7 @@ from .moved import Moved
 from .options import HALO
 from .settings import Settings
 from .survey import SAMPLE_POINTS, TRUSTED_POINTS, WIDE_NOISE, Survey, reads_more
+from .thinning import lots_of
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -77,12 +78,13 @@ class CarefulJudge:
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
         self.sigma = sigma * scale
+        spacing, lots = self.survey.network_spacing, lots_of(self.points)
         if not self.settings.careful:
-            return Verdict(sigma)
+            return Verdict(sigma, None, spacing, lots)
         gain = measure_gain(scores * scale, self.around)
         known = gain.level if self.survey.gain is None else self.survey.gain
         self.shares = np.zeros(len(scores)) if nothing_to_gain(known) else gain.shares()
-        return Verdict(sigma, self.shares)
+        return Verdict(sigma, self.shares, spacing, lots)
 
     def longest_way(self) -> float:
         """How far a point may go, in input units."""
