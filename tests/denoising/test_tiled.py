@@ -149,11 +149,13 @@ def test_copies_move_together() -> None:
 
 
 @pytest.mark.usefixtures("_plane_scores")
-def test_progress_counts_tiles_and_shows_only_whole_clouds() -> None:
+def test_progress_counts_tiles_and_shows_each_after_its_steps() -> None:
     points, states = terrain(2500, 0.3), list[Progress]()
-    run(points, 3, Settings(steps=2), states.append)
+    store = run(points, 3, Settings(steps=2), states.append)
     assert {(s.region, s.regions) for s in states} == {(0, 3), (1, 3), (2, 3)}
-    assert all(s.positions is None for s in states)
+    for state in [s for s in states if s.step == 2 and s.positions is not None]:
+        rows = store.rows(state.region)
+        assert np.allclose(state.positions, points[rows] + store.found.shift[rows])
     states.clear()
     found = run(points, 1, Settings(steps=2), states.append).found
     assert states[-1].positions is not None
