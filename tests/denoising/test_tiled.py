@@ -153,9 +153,10 @@ def test_progress_counts_tiles_and_shows_each_after_its_steps() -> None:
     points, states = terrain(2500, 0.3), list[Progress]()
     store = run(points, 3, Settings(steps=2), states.append)
     assert {(s.region, s.regions) for s in states} == {(0, 3), (1, 3), (2, 3)}
-    for state in [s for s in states if s.step == 2 and s.positions is not None]:
-        rows = store.rows(state.region)
-        assert np.allclose(state.positions, points[rows] + store.found.shift[rows])
+    last = {s.region: s.positions for s in states if s.positions is not None}
+    for region, shown in last.items():
+        rows = store.rows(region)
+        assert np.allclose(shown, points[rows] + store.found.shift[rows])
     states.clear()
     found = run(points, 1, Settings(steps=2), states.append).found
     assert states[-1].positions is not None

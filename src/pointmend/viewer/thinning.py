@@ -1,0 +1,76 @@
+"""Viewer: which points of a large cloud are shown, and where on the stage they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float64 = NDArray[np.float64]
+Float32 = NDArray[np.float32]
+Int64 = NDArray[np.int64]
+
+# A browser turns this many points smoothly, and a screen has hardly more room for them.
+SHOWN_POINTS = 300_000
+
+# A few stray points far away must not shrink the scan to a dot.
+_STRAY_PERCENT = 0.5
+
+
+def shown_rows(positions: Float64, limit: int = SHOWN_POINTS) -> Int64:
+    """
+    Which points stand for a cloud on the screen: always the same, in their order.
+
+    They are drawn at random, because every so many-th point would show stripes in scans that are
+    stored line by line.
+
+    Parameters
+    ----------
+    positions : (N, 3); rows with NaN or infinity are never shown.
+    limit : how many there are at most.
+
+    Returns
+    -------
+    (M,) row numbers, rising.
+    """
+    finite = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    if len(finite) <= limit:
+        return finite
+    chosen = np.random.default_rng(0).choice(len(finite), limit, replace=False, shuffle=False)
+    return finite[np.sort(chosen)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """
+    How scan coordinates become coordinates of the stage: moved to the middle, scaled to 1.
+
+    Browsers compute in single precision, which cannot hold the millimetres of a georeferenced
+    scan; relative to the middle it can.
+
+    Attributes
+    ----------
+    centre : (3,) of the scan, in its units.
+    radius : of the scan, in its units.
+    """
+
+    centre: Float64
+    radius: float
+
+    @classmethod
+    def around(cls, points: Float64) -> Place:
+        """The place of finite points (M, 3), without a few stray ones."""
+        if len(points) == 0:
+            return cls(np.zeros(3), 1.0)
+        ends = (_STRAY_PERCENT, 100.0 - _STRAY_PERCENT)
+        low, high = np.percentile(points, ends, axis=0)
+        # Halves are added, because the sum of two huge coordinates may be infinite.
+        radius = float(np.linalg.norm(0.5 * high - 0.5 * low))
+        usable = np.isfinite(radius) and radius > 0.0
+        return cls(0.5 * low + 0.5 * high, radius if usable else 1.0)
+
+    def on_stage(self, points: Float64) -> Float32:
+        """Points (M, 3) of the scan where the browser draws them; stray ones are kept near."""
+        stage = (points - self.centre) / self.radius
+        return np.clip(stage, -1e4, 1e4).astype(np.float32)
