@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import viser
 
-from pointmend.cloud.files import format_of, write
-from pointmend.cloud.left_behind import all_losses
 from pointmend.denoising.settings import Settings
 from pointmend.errors import PointmendError
 from pointmend.evaluation.example import EXAMPLE
 from pointmend.geometry.meshes import Mesh, read_mesh
-from pointmend.scans.marks import Marks, check_marks, marked
 
 from . import texts
 from .command_line import denoise_line
 from .controls import NOTHING_OPEN, build_controls, put
 from .jobs import Cancelled, Job, Runner
 from .picture import save_picture
+from .saving import save_result
 from .scan import DISTANCE, Outcome, Scan
 from .stage import Look, Stage
 from .uploads import Uploads
@@ -371,15 +369,8 @@ class Page:
         ui, scan = self.controls, self._scan
         if scan is None or scan.outcome is None:
             return
-        result, settings = scan.outcome.result, scan.outcome.settings
-        name = f"{Path(scan.source).stem}.denoised{ui.suffix.value}"
-        path = self._uploads.room_for(name)
-        marks = Marks(ui.displacement.value, outliers=settings.outliers is not None)
-        check_marks(scan.cloud, marks, Path(scan.source))
-        moved = scan.cloud.with_positions(result.points)
-        cloud = marked(moved, result.displacement, result.outlier, marks)
-        lost = all_losses(cloud, format_of(path))
-        write(cloud, path)
+        path = self._uploads.room_for(f"{Path(scan.source).stem}.denoised{ui.suffix.value}")
+        lost = save_result(scan, scan.outcome, path, ui.displacement.value)
         self._send(path)
         if lost:
             said = f"{path.name} has no place for {', '.join(lost)}"
