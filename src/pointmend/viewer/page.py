@@ -254,10 +254,13 @@ class Page:
         ui, scan = self.controls, self._scan
         if scan is None:
             return
-        line = denoise_line(
-            scan.source, ui.suffix.value, ui.settings(), ui.model.value, ui.displacement.value
-        )
-        ui.command.content = texts.command(line)
+        try:
+            settings = ui.settings()
+        except PointmendError as error:  # a number is being typed
+            ui.command.content = texts.note(str(error), "careful")
+            return
+        chosen = (ui.suffix.value, settings, ui.model.value, ui.displacement.value)
+        ui.command.content = texts.command(denoise_line(scan.source, *chosen))
 
     # What takes long
 

@@ -37,7 +37,7 @@ def save_picture(
     times = [False] if scan.outcome is None else [False, True]
     titles = ["before", "after"][: len(times)] if scan.outcome else [scan.name]
     frames = [scan.frame(by, reference, after) for after in times]
-    centred = [frame.points - scan.place.centre for frame in frames]
+    centred = [scan.place.scaled(frame.points) for frame in frames]
     camera = Camera.looking_at(centred[0], direction=_steady(direction))
     if frames[0].values is not None:
         panels = [Panel(p, f.values) for p, f in zip(centred, frames) if f.values is not None]

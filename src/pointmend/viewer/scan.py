@@ -96,6 +96,7 @@ class Scan:
     tile_points : how the work is cut to fit into memory.
     estimate : its noise, when it is known.
     outcome : of the last run.
+    ball : how large to draw points so that a surface closes up, in radii of the scan.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Scan:
         self.lowest = float(shown[:, 2].min(initial=np.inf))
         stride = max(1, len(shown) // _SIZED_BY)
         # Every so many-th point of a surface is farther from the others by the root of that.
-        self.ball = ball_radius(shown[::stride] - self.place.centre) / np.sqrt(stride)
+        self.ball = ball_radius(self.place.scaled(shown[::stride])) / np.sqrt(stride)
 
     @classmethod
     def open(cls, path: Path, name: str, source: str) -> Scan:
@@ -189,7 +190,7 @@ class Scan:
         """
         points = positions[self.rows]
         if brightness is None:
-            brightness = light(points - self.place.centre)
+            brightness = light(self.place.scaled(points))
         return Frame(points, brightness, self._values(positions, points, by, reference))
 
     def _values(
@@ -207,7 +208,8 @@ class Scan:
         if by == DISTANCE and reference is not None:
             return np.asarray(np.sqrt(points_to_mesh(points, reference).squared))
         finite = np.flatnonzero(np.isfinite(positions).all(axis=1))
-        return plane_residuals(positions[finite], rows=np.searchsorted(finite, self.rows))
+        rows = np.searchsorted(finite, self.rows)
+        return self.place.radius * plane_residuals(self.place.scaled(positions[finite]), rows=rows)
 
     def scale(self, by: str, reference: Mesh | None) -> float:
         """The value of the last colour: one for before and after, so that they can be compared."""

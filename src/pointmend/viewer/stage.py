@@ -104,7 +104,7 @@ class Stage:
             base = np.where(scan.outliers[:, None], OUTLIER_COLOUR, base)
         colours = painted(base, frame.brightness)
         points = scan.place.on_stage(frame.points)
-        size = max(_CLOSED * look.size * scan.ball / scan.place.radius, 1e-5)
+        size = max(_CLOSED * look.size * scan.ball, 1e-5)
         handle = self._handles.get(name)
         if handle is None:
             self._handles[name] = self._client.scene.add_point_cloud(

@@ -16,6 +16,8 @@ SHOWN_POINTS = 300_000
 
 # A few stray points far away must not shrink the scan to a dot.
 _STRAY_PERCENT = 0.5
+# Coordinates may be any number a file can hold, whose square nobody can.
+_FARTHEST = 1e4
 
 
 def shown_rows(positions: Float64, limit: int = SHOWN_POINTS) -> Int64:
@@ -64,13 +66,17 @@ class Place:
         if len(points) == 0:
             return cls(np.zeros(3), 1.0)
         ends = (_STRAY_PERCENT, 100.0 - _STRAY_PERCENT)
-        low, high = np.percentile(points, ends, axis=0)
+        low, high = np.percentile(points, ends, axis=0, method="nearest")
         # Halves are added, because the sum of two huge coordinates may be infinite.
         radius = float(np.linalg.norm(0.5 * high - 0.5 * low))
         usable = np.isfinite(radius) and radius > 0.0
         return cls(0.5 * low + 0.5 * high, radius if usable else 1.0)
 
+    def scaled(self, points: Float64) -> Float64:
+        """Points (M, 3) of the scan in radii from its centre; stray ones are kept near."""
+        away = points - self.centre
+        return np.nan_to_num(np.clip(away / self.radius, -_FARTHEST, _FARTHEST))
+
     def on_stage(self, points: Float64) -> Float32:
-        """Points (M, 3) of the scan where the browser draws them; stray ones are kept near."""
-        stage = (points - self.centre) / self.radius
-        return np.clip(stage, -1e4, 1e4).astype(np.float32)
+        """Points (M, 3) of the scan where the browser draws them."""
+        return self.scaled(points).astype(np.float32)
