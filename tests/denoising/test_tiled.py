@@ -163,6 +163,17 @@ def test_progress_counts_tiles_and_shows_each_after_its_steps() -> None:
     assert np.allclose(states[-1].positions, points + found.shift)
 
 
+@pytest.mark.usefixtures("_plane_scores")
+def test_progress_shows_all_densities_of_a_cloud() -> None:
+    dense, sparse = terrain(900, 0.3), 8.0 * terrain(900, 0.05) + np.array([300.0, 0.0, 0.0])
+    points, states = np.concatenate([dense, sparse]), list[Progress]()
+    found = run(points, 1, Settings(steps=2), states.append).found
+    last = [s.positions for s in states if s.positions is not None][-1]
+    assert np.allclose(last, points + found.shift)
+    assert (found.shift[:900] != 0.0).any()
+    assert (found.shift[900:] != 0.0).any()
+
+
 def test_surroundings_hold_all_that_is_near_and_little_else() -> None:
     points = terrain(10_000, 0.1)
     store = MemoryStore(points, split_evenly(points, 9))

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from pointmend import Denoiser, PointCloud, write
 from pointmend.viewer.jobs import Runner
-from pointmend.viewer.page import Shared
 from pointmend.viewer.server import Viewer
+from pointmend.viewer.shared import Shared
 
 Float64 = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ import pytest
 
 from pointmend.errors import InputError
 from pointmend.viewer.jobs import Runner
-from pointmend.viewer.page import Shared
 from pointmend.viewer.server import Viewer
+from pointmend.viewer.shared import Shared
 
 from .conftest import load
 

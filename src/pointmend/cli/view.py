@@ -63,7 +63,7 @@ class View:
         from pointmend.geometry.meshes import read_mesh
         from pointmend.network.weights import shipped_models
         from pointmend.viewer.jobs import Runner
-        from pointmend.viewer.page import Shared
+        from pointmend.viewer.shared import Shared
 
         @lru_cache(maxsize=2)
         def load(model: str) -> Denoiser:

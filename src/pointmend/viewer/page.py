@@ -5,27 +5,30 @@ from __future__ import annotations
 import re
 import threading
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import viser
 
 from pointmend.denoising.settings import Settings
 from pointmend.errors import PointmendError
 from pointmend.evaluation.example import EXAMPLE
-from pointmend.geometry.meshes import Mesh, read_mesh
+from pointmend.geometry.meshes import read_mesh
 
 from . import texts
 from .command_line import denoise_line
 from .controls import NOTHING_OPEN, build_controls, put
-from .jobs import Cancelled, Job, Runner
+from .jobs import Cancelled, Job
 from .picture import save_picture
 from .saving import save_result
-from .scan import DISTANCE, Outcome, Scan
+from .scan import DISTANCE, Frame, Outcome, Scan
+from .shared import Shared
 from .stage import Look, Stage
 from .uploads import Uploads
 
@@ -33,29 +36,8 @@ if TYPE_CHECKING:
     from pointmend.denoising.algorithm import Progress
     from pointmend.denoising.denoiser import Denoiser
 
-# Larger clouds keep their colours during a run: to measure them again takes longer than a step.
-RECOLOURED_POINTS = 150_000
-
-
-@dataclass(frozen=True)
-class Shared:
-    """
-    What all pages of a server share.
-
-    Attributes
-    ----------
-    paths : scans that every page opens with.
-    reference : a mesh to compare with.
-    models : names or paths to choose from, the first by default.
-    load : gives a model by its name, loaded once.
-    runner : does all that takes long.
-    """
-
-    paths: Sequence[Path]
-    reference: Mesh | None
-    models: Sequence[str]
-    load: Callable[[str], Denoiser]
-    runner: Runner
+# Larger files take a while to read, which the page says.
+SLOW_BYTES = 20_000_000
 
 
 class Page:
@@ -77,7 +59,10 @@ class Page:
         self._outdated = threading.Event()
         self.controls = build_controls(client.gui, shared.models)
         self._connect()
-        for path in shared.paths:
+
+    def begin(self) -> None:
+        """Open what every page opens with."""
+        for path in self._shared.paths:
             self._carefully(partial(self.open, path, str(path)))
 
     def close(self) -> None:
@@ -141,6 +126,18 @@ class Page:
             message = "this should not have happened; the terminal says more"
         self._client.add_notification("That did not work", message, color="red")
 
+    @contextmanager
+    def _saying(self, doing: str, wanted: bool) -> Iterator[None]:
+        """Tell what is being done while it is done."""
+        if not wanted:
+            yield
+            return
+        told = self._client.add_notification(doing, "", loading=True, with_close_button=False)
+        try:
+            yield
+        finally:
+            told.remove()
+
     @property
     def _scan(self) -> Scan | None:
         return self._scans.get(self.controls.scans.value)
@@ -158,9 +155,10 @@ class Page:
             name = path.name
             while name in self._scans:
                 name += " again"
-            scan = Scan.open(path, name, source)
-            self._scans[name] = scan
-            self._list_scans(name)
+            with self._saying(f"Opening {name}", wanted=_size(path) > SLOW_BYTES):
+                scan = Scan.open(path, name, source)
+                self._scans[name] = scan
+                self._list_scans(name)
         self._submit(Job(lambda job: self._estimate(scan), lambda before: None, self._complain))
 
     def _open_upload(self) -> None:
@@ -309,15 +307,23 @@ class Page:
     def _denoise(self, scan: Scan, settings: Settings, model: str, job: Job) -> None:
         """Run, showing each step (in the thread of the runner)."""
         denoiser = self._denoiser(model, scan)
-        current = scan.cloud.positions.copy()
+        self.controls.status.content = texts.status("looking at the scan")
+        everybody = np.arange(len(scan.cloud))
+        shown: tuple[str, Frame] | None = None
         start = perf_counter()
 
         def report(state: Progress) -> None:
+            nonlocal shown
             job.check()
             self._tell_progress(scan, state)
-            if state.positions is not None:
-                current[slice(None) if state.rows is None else state.rows] = state.positions
-                self._show_step(scan, current)
+            if state.positions is not None and scan is self._scan:
+                by = self.controls.colour.value
+                if shown is None or shown[0] != by:
+                    shown = by, scan.frame(by, self._reference, after=False)
+                rows = everybody if state.rows is None else state.rows
+                now = scan.updated(shown[1], rows, state.positions, by, self._reference)
+                shown = by, now
+                self._show_step(scan, by, now)
 
         result = denoiser.run(scan.cloud.positions, settings, report)
         job.check()
@@ -338,18 +344,11 @@ class Page:
         about = "" if scan is self._scan else f"{scan.name}: "
         self.controls.status.content = texts.status(about + doing)
 
-    def _show_step(self, scan: Scan, current: Any) -> None:
-        """Show where the points (N, 3) are in the middle of a run."""
-        if scan is not self._scan:
-            return
+    def _show_step(self, scan: Scan, by: str, now: Frame) -> None:
+        """Show where the points are in the middle of a run."""
         with self._drawing:
-            by, reference = self.controls.colour.value, self._reference
-            before = scan.frame(by, reference, after=False)
-            if len(current) <= RECOLOURED_POINTS:
-                now = scan.measured(current, by, reference)
-            else:
-                now = replace(before, points=current[scan.rows])
-            look = Look(scan.scale(by, reference), self.controls.size.value)
+            before = scan.frame(by, self._reference, after=False)
+            look = Look(scan.scale(by, self._reference), self.controls.size.value)
             self._stage.show(scan, before, now, look)
 
     def _give_up(self, error: Exception) -> None:
@@ -393,3 +392,11 @@ class Page:
         content = path.read_bytes()
         path.unlink()
         self._client.send_file_download(path.name, content, save_immediately=True)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 if there is none, which reading it will tell."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -13,19 +13,19 @@ from pointmend.cloud.files import read
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.settings import Settings
 from pointmend.errors import InputError
-from pointmend.evaluation.figures import ball_radius
 from pointmend.evaluation.noreference import plane_residuals
 from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.triangles import points_to_mesh
 from pointmend.scans.budget import plan_file
 
 from .colours import full_scale, light, original_colours, value_colours
-from .thinning import Place, shown_rows
+from .thinning import Place, closing_radius, shown_rows
 
 if TYPE_CHECKING:
     from pointmend.denoising.denoiser import NoiseEstimate, Result
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 ORIGINAL = "original colour"
@@ -40,9 +40,6 @@ LABELS = {
     DISPLACEMENT: "how far points were moved",
     DISTANCE: "distance to the reference mesh",
 }
-
-# Points are sized by the spacing of so many of them.
-_SIZED_BY = 20_000
 
 
 @dataclass(frozen=True)
@@ -113,9 +110,7 @@ class Scan:
         self.place = Place.around(shown)
         self.originals = original_colours(self.cloud, self.rows)
         self.lowest = float(shown[:, 2].min(initial=np.inf))
-        stride = max(1, len(shown) // _SIZED_BY)
-        # Every so many-th point of a surface is farther from the others by the root of that.
-        self.ball = ball_radius(self.place.scaled(shown[::stride])) / np.sqrt(stride)
+        self.ball = closing_radius(self.place.scaled(shown))
 
     @classmethod
     def open(cls, path: Path, name: str, source: str) -> Scan:
@@ -166,50 +161,64 @@ class Scan:
             positions = self.cloud.positions
             if after and self.outcome is not None:
                 positions = self.outcome.result.points
-            brightness = next(
-                (f.brightness for (_, late), f in self._frames.items() if late == after), None
+            everybody = np.arange(len(positions))
+            lit = next((f for (_, late), f in self._frames.items() if late == after), None)
+            self._frames[key] = Frame(
+                positions[self.rows],
+                light(self.place.scaled(positions[self.rows])) if lit is None else lit.brightness,
+                self._values(everybody, positions, self.rows, by, reference),
             )
-            self._frames[key] = self.measured(positions, by, reference, brightness)
         return self._frames[key]
 
-    def measured(
-        self,
-        positions: Float64,
-        by: str,
-        reference: Mesh | None,
-        brightness: Float64 | None = None,
+    def updated(
+        self, frame: Frame, rows: Int64, positions: Float64, by: str, reference: Mesh | None
     ) -> Frame:
         """
-        The shown points of a cloud at other positions.
+        A frame in which some points have moved: all of them, or those of a tile.
 
         Parameters
         ----------
-        positions : (N, 3).
-        by : what they are coloured by.
-        brightness : (M,) if it is known already.
+        rows : (n,) which points of the cloud, each once.
+        positions : (n, 3) where these are now.
         """
-        points = positions[self.rows]
-        if brightness is None:
-            brightness = light(self.place.scaled(points))
-        return Frame(points, brightness, self._values(positions, points, by, reference))
+        _, shown, among = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)
+        points, brightness = frame.points.copy(), frame.brightness.copy()
+        points[shown] = positions[among]
+        brightness[shown] = light(self.place.scaled(positions[among]))
+        values = self._values(rows, positions, among, by, reference)
+        if values is None or frame.values is None:
+            return Frame(points, brightness, frame.values)
+        everyone = frame.values.copy()
+        everyone[shown] = values
+        return Frame(points, brightness, everyone)
 
     def _values(
-        self, positions: Float64, points: Float64, by: str, reference: Mesh | None
+        self, rows: Int64, positions: Float64, at: Int64, by: str, reference: Mesh | None
     ) -> Float64 | None:
-        """What chooses the colours (M,) of the shown points (M, 3) of all positions (N, 3)."""
+        """
+        What chooses the colours of points.
+
+        Parameters
+        ----------
+        rows, positions : (n,) and (n, 3), points of the cloud that may be one another's neighbours.
+        at : (m,) which of these are asked for; they are finite.
+
+        Returns
+        -------
+        (m,) values, or None for the original colours.
+        """
+        points = positions[at]
         if by == ORIGINAL or len(points) == 0:
             return None
         if by == HEIGHT:
             return points[:, 2] - self.lowest
-        if by == DISPLACEMENT:
-            if self.outcome is not None:
-                return self.outcome.result.displacement[self.rows]
-            return np.asarray(np.linalg.norm(points - self.cloud.positions[self.rows], axis=1))
+        if by == DISPLACEMENT and self.outcome is not None:
+            return self.outcome.result.displacement[rows[at]]
         if by == DISTANCE and reference is not None:
             return np.asarray(np.sqrt(points_to_mesh(points, reference).squared))
         finite = np.flatnonzero(np.isfinite(positions).all(axis=1))
-        rows = np.searchsorted(finite, self.rows)
-        return self.place.radius * plane_residuals(self.place.scaled(positions[finite]), rows=rows)
+        around = self.place.scaled(positions[finite])
+        return self.place.radius * plane_residuals(around, rows=np.searchsorted(finite, at))
 
     def scale(self, by: str, reference: Mesh | None) -> float:
         """The value of the last colour: one for before and after, so that they can be compared."""

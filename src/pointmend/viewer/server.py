@@ -11,7 +11,8 @@ import viser
 
 from pointmend.errors import InputError
 
-from .page import Page, Shared
+from .page import Page
+from .shared import Shared
 
 HOST = "127.0.0.1"
 _BRAND = (47, 108, 192)
@@ -86,6 +87,7 @@ class Viewer:
         page = Page(client, self._shared)
         with self._lock:
             self._pages[client.client_id] = page
+        page.begin()
 
     def _farewell(self, client: viser.ClientHandle) -> None:
         with self._lock:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 Float64 = NDArray[np.float64]
 Float32 = NDArray[np.float32]
@@ -13,6 +14,12 @@ Int64 = NDArray[np.int64]
 
 # A browser turns this many points smoothly, and a screen has hardly more room for them.
 SHOWN_POINTS = 300_000
+
+# Points are sized by the distance of so many of them to their sixth neighbour, the usual number
+# around a point of a surface.
+_SIZED_BY = 20_000
+_AROUND = 6
+_CLOSING = 0.8
 
 # A few stray points far away must not shrink the scan to a dot.
 _STRAY_PERCENT = 0.5
@@ -41,6 +48,24 @@ def shown_rows(positions: Float64, limit: int = SHOWN_POINTS) -> Int64:
         return finite
     chosen = np.random.default_rng(0).choice(len(finite), limit, replace=False, shuffle=False)
     return finite[np.sort(chosen)]
+
+
+def closing_radius(points: Float64) -> float:
+    """
+    How large to draw points so that a surface closes up, be they spread evenly or at random.
+
+    Parameters
+    ----------
+    points : (M, 3) finite.
+    """
+    stride = max(1, len(points) // _SIZED_BY)
+    some = points[::stride]
+    if len(some) < 2:
+        return 0.0
+    farthest = min(_AROUND, len(some) - 1)
+    reach = cKDTree(some).query(some, k=[farthest + 1])[0][:, 0]
+    # Of a surface, every so many-th point is farther from the others by the root of that.
+    return float(_CLOSING * np.median(reach) / np.sqrt(stride))
 
 
 @dataclass(frozen=True)
