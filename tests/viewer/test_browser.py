@@ -104,8 +104,11 @@ def test_a_first_time_user_cleans_a_scan(open_tab: OpenTab, noisy: Path, tmp_pat
     tab.evaluate(WATCH)
     denoise(tab)
     seen = tab.evaluate("window.seen")
-    assert {f"step {k} of 5" for k in (2, 3, 4)} <= set(seen["steps"])
-    assert max(seen["shares"]) == 100.0
+    # Messages that follow one another closely are sent as one, so that not all steps are seen.
+    assert seen["steps"] == sorted(seen["steps"])
+    assert set(seen["steps"]) & {f"step {k} of 5" for k in (2, 3, 4, 5)}
+    assert seen["shares"] == sorted(seen["shares"])
+    expect(tab.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "100")
 
     expected = pointmend.denoise(positions)
     expect(tab.get_by_text(number(float(expected.displacement.max())))).to_be_visible()

@@ -67,12 +67,11 @@ class Controls:
             outliers=DEFAULT_OUTLIER_FACTOR if self.outliers.value else None,
         )
 
-    def busy(self, running: bool) -> None:
-        """Offer to run or to cancel."""
+    def busy(self, running: bool, finished: bool = False) -> None:
+        """Offer to run or to cancel; a finished run leaves its bar behind."""
         self.run.visible, self.cancel.visible = not running, running
-        self.progress.visible = running
-        if running:
-            put(self.progress, 0.0)
+        self.progress.visible, self.progress.animated = running or finished, running
+        put(self.progress, 100.0 if finished else 0.0)
 
 
 def put(widget: Any, value: Any) -> None:

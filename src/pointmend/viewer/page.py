@@ -13,7 +13,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import viser
 
 from pointmend.denoising.settings import Settings
@@ -25,9 +24,10 @@ from . import texts
 from .command_line import denoise_line
 from .controls import NOTHING_OPEN, build_controls, put
 from .jobs import Cancelled, Job
+from .live import LiveFrames
 from .picture import save_picture
 from .saving import save_result
-from .scan import DISTANCE, Frame, Outcome, Scan
+from .scan import DISTANCE, Outcome, Scan
 from .shared import Shared
 from .stage import Look, Stage
 from .uploads import Uploads
@@ -203,6 +203,7 @@ class Page:
         ui.welcome.content = texts.welcome(first=scan is None)
         if self._running is None:
             ui.status.content = ""
+            ui.busy(running=False, finished=scan is not None and scan.outcome is not None)
         if scan is None:
             self._stage.clear()
             return
@@ -308,32 +309,21 @@ class Page:
         """Run, showing each step (in the thread of the runner)."""
         denoiser = self._denoiser(model, scan)
         self.controls.status.content = texts.status("looking at the scan")
-        everybody = np.arange(len(scan.cloud))
-        shown: tuple[str, Frame] | None = None
-        start = perf_counter()
+        live, start = LiveFrames(scan), perf_counter()
 
         def report(state: Progress) -> None:
-            nonlocal shown
             job.check()
             self._tell_progress(scan, state)
-            if state.positions is not None and scan is self._scan:
-                by = self.controls.colour.value
-                if shown is None or shown[0] != by:
-                    shown = by, scan.frame(by, self._reference, after=False)
-                rows = everybody if state.rows is None else state.rows
-                now = scan.updated(shown[1], rows, state.positions, by, self._reference)
-                shown = by, now
-                self._show_step(scan, by, now)
+            if live.take(state):
+                self._show_step(scan, live)
 
         result = denoiser.run(scan.cloud.positions, settings, report)
         job.check()
         scan.finish(Outcome(result, settings, model, perf_counter() - start))
         self._running = None
-        self.controls.busy(running=False)
-        self.controls.status.content = ""
         if scan is self._scan:
             put(self.controls.blend, 1.0)
-            self._refresh()
+        self._refresh()
 
     def _tell_progress(self, scan: Scan, state: Progress) -> None:
         doing = f"step {min(state.step + 1, state.steps)} of {state.steps}"
@@ -344,11 +334,15 @@ class Page:
         about = "" if scan is self._scan else f"{scan.name}: "
         self.controls.status.content = texts.status(about + doing)
 
-    def _show_step(self, scan: Scan, by: str, now: Frame) -> None:
+    def _show_step(self, scan: Scan, live: LiveFrames) -> None:
         """Show where the points are in the middle of a run."""
+        if scan is not self._scan:
+            live.skip()
+            return
         with self._drawing:
-            before = scan.frame(by, self._reference, after=False)
-            look = Look(scan.scale(by, self._reference), self.controls.size.value)
+            by, reference = self.controls.colour.value, self._reference
+            before, now = scan.frame(by, reference, after=False), live.frame(by, reference)
+            look = Look(scan.scale(by, reference), self.controls.size.value)
             self._stage.show(scan, before, now, look)
 
     def _give_up(self, error: Exception) -> None:
