@@ -199,12 +199,14 @@ def test_a_run_can_be_cancelled(open_tab: OpenTab, noisy: Path) -> None:
     before = canvas(tab)
     tab.get_by_text("Options", exact=True).click()
     field(tab, "Steps").fill("20")
+    tab.evaluate(WATCH)
     tab.get_by_role("button", name="Denoise").click()
     tab.get_by_text(re.compile(r"step [2-9] of 20")).wait_for()
     tab.get_by_role("button", name="Cancel").click()
     expect(tab.get_by_text("cancelled; nothing was changed")).to_be_visible()
     expect(tab.get_by_role("button", name="Denoise")).to_be_visible()
     expect(tab.get_by_role("cell", name="moved points")).not_to_be_visible()
+    assert max(int(step.split()[1]) for step in tab.evaluate("window.seen.steps")) < 17
     assert changed(canvas(tab), before) < 0.01
 
 
