@@ -1,5 +1,6 @@
 # The commands of the README. All that is needed is Python >= 3.11 and make.
 #   make demo    denoise the example in the box, and draw it before and after
+#   make view    open the viewer in the browser
 #   make test    ruff, mypy --strict and the whole test suite
 #   make lint    ruff and mypy alone
 #   make clean   remove what these commands made
@@ -15,11 +16,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 # The tests compute little; more threads only wait for one another.
 RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test lint clean
+.PHONY: demo view test lint clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
 	$(BIN)/pointmend demo --out demo-output
+
+view: $(VENV)/installed-for-viewing
+	$(BIN)/pointmend view
 
 test: lint
 	$(RUN_TESTS)
@@ -48,6 +52,10 @@ $(VENV)/torch: $(VENV)/made constraints.txt
 
 $(VENV)/installed: $(VENV)/torch pyproject.toml
 	$(PIP) -e .
+	@touch $@
+
+$(VENV)/installed-for-viewing: $(VENV)/installed
+	$(PIP) -e '.[view]'
 	@touch $@
 
 $(VENV)/installed-for-tests: $(VENV)/installed

@@ -37,7 +37,7 @@ def test_options_may_stand_anywhere_and_have_underscores() -> None:
     [
         (
             "foo",
-            "unknown command 'foo'; choose one of denoise, inspect, convert, train, release, "
+            "unknown command 'foo'; choose one of denoise, inspect, convert, view, train, release, "
             "evaluate, reproduce, demo",
         ),
         ("--foo", "do not know what to do with --foo (see pointmend --help)"),

@@ -242,6 +242,22 @@ def test_progress_shows_the_cloud_in_input_units() -> None:
     assert np.allclose(last, result.points, equal_nan=True, atol=1e-9)
 
 
+def test_progress_of_tiles_says_which_points_it_shows() -> None:
+    points = noisy_sphere(2500)
+    points[7] = np.nan
+    tiled = small_denoiser(tile_points=1000)
+    shown = points.copy()
+
+    def show(state: Progress) -> None:
+        if state.positions is not None:
+            assert state.rows is not None
+            shown[state.rows] = state.positions
+
+    result = tiled.denoise(points, steps=1, progress=show)
+    assert np.allclose(shown, result.points, equal_nan=True, atol=1e-9)
+    assert not np.allclose(shown, points, equal_nan=True, atol=1e-9)
+
+
 def test_a_far_outlier_is_left_where_it_is() -> None:
     points = hard_clouds()["one far outlier"]
     result = small_denoiser().denoise(points)

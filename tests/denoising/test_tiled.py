@@ -149,15 +149,29 @@ def test_copies_move_together() -> None:
 
 
 @pytest.mark.usefixtures("_plane_scores")
-def test_progress_counts_tiles_and_shows_only_whole_clouds() -> None:
+def test_progress_counts_tiles_and_shows_each_after_its_steps() -> None:
     points, states = terrain(2500, 0.3), list[Progress]()
-    run(points, 3, Settings(steps=2), states.append)
+    store = run(points, 3, Settings(steps=2), states.append)
     assert {(s.region, s.regions) for s in states} == {(0, 3), (1, 3), (2, 3)}
-    assert all(s.positions is None for s in states)
+    last = {s.region: s.positions for s in states if s.positions is not None}
+    for region, shown in last.items():
+        rows = store.rows(region)
+        assert np.allclose(shown, points[rows] + store.found.shift[rows])
     states.clear()
     found = run(points, 1, Settings(steps=2), states.append).found
     assert states[-1].positions is not None
     assert np.allclose(states[-1].positions, points + found.shift)
+
+
+@pytest.mark.usefixtures("_plane_scores")
+def test_progress_shows_all_densities_of_a_cloud() -> None:
+    dense, sparse = terrain(900, 0.3), 8.0 * terrain(900, 0.05) + np.array([300.0, 0.0, 0.0])
+    points, states = np.concatenate([dense, sparse]), list[Progress]()
+    found = run(points, 1, Settings(steps=2), states.append).found
+    last = [s.positions for s in states if s.positions is not None][-1]
+    assert np.allclose(last, points + found.shift)
+    assert (found.shift[:900] != 0.0).any()
+    assert (found.shift[900:] != 0.0).any()
 
 
 def test_surroundings_hold_all_that_is_near_and_little_else() -> None:

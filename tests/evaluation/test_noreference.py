@@ -14,6 +14,12 @@ def test_residuals_are_the_distances_of_neighbours_to_their_plane() -> None:
         assert found[i] == pytest.approx(spread / np.sqrt(10), rel=1e-4)
 
 
+def test_some_points_are_as_rough_as_among_all() -> None:
+    points = np.random.default_rng(3).random((400, 3))
+    rows = np.array([3, 399, 17])
+    assert np.array_equal(plane_residuals(points, rows=rows), plane_residuals(points)[rows])
+
+
 def test_a_plane_has_no_residual_and_few_points_are_enough() -> None:
     points = np.random.default_rng(1).random((100, 3)) * [1.0, 1.0, 0.0]
     assert plane_residuals(points).max() < 1e-7

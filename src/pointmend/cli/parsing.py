@@ -22,6 +22,7 @@ from .model import ModelChoice
 from .release import Release
 from .reproduce import Reproduce
 from .train import Train
+from .view import View
 
 
 class Command(Protocol):
@@ -35,6 +36,7 @@ COMMANDS: dict[str, type[Command]] = {
     "denoise": Denoise,
     "inspect": Inspect,
     "convert": Convert,
+    "view": View,
     "train": Train,
     "release": Release,
     "evaluate": Evaluate,
@@ -53,6 +55,7 @@ examples:
   pointmend denoise *.laz --out clean/    many at once
   pointmend inspect scan.laz              how noisy is it?
   pointmend convert scan.e57 scan.laz     another format, and what it cannot hold
+  pointmend view scan.laz                 see it get clean, in the browser
   pointmend train meshes/ --out run       learn from your own shapes
   pointmend release run/checkpoint.safetensors my-model --data meshes/
   pointmend evaluate meshes/ --methods jet pointmend

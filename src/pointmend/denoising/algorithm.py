@@ -54,9 +54,10 @@ class Progress:
     ----------
     done, total : network calls of this region.
     step, steps : steps taken, of how many (0 while the noise is being estimated).
-    positions : (N, 3) the cloud after a finished step, in input units; None in between, and when
-        the cloud is worked on in several regions.
+    positions : (n, 3) the points of this region after a finished step, in input units; None in
+        between.
     region, regions : which region of how many, from 0.
+    rows : (n,) which points of the cloud these are; None when they are all of them, in order.
     """
 
     done: int
@@ -66,6 +67,7 @@ class Progress:
     positions: Float64 | None = None
     region: int = 0
     regions: int = 1
+    rows: NDArray[np.int64] | None = None
 
 
 Report = Callable[[Progress], None]

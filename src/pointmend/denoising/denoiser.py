@@ -192,10 +192,14 @@ class Denoiser:
         else:
             survey = look_at_whole(distinct_points(noisy)[0])
 
+        row_of = np.flatnonzero(taking_part)
+
         def report(state: Progress) -> None:
             if progress is None:
                 return
-            if state.positions is not None:
+            if state.positions is not None and state.regions > 1:
+                state = replace(state, rows=row_of[store.rows(state.region)])
+            elif state.positions is not None:
                 whole = positions.copy()
                 whole[taking_part] = state.positions
                 state = replace(state, positions=whole)

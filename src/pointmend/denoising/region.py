@@ -140,7 +140,7 @@ def denoise_region(
         near = around if alone else surroundings(points[rows])
         judge = CarefulJudge(sampler, survey, settings, points[rows], wanted[rows], near, level)
         rng = np.random.default_rng([settings.seed, number, level - min(survey.levels)])
-        tell = report if alone else _without_positions(report)
+        tell = _of_region(report, points + whole.shift, rows[judge.own], judge.own)
         part = _denoise_level(sampler, judge, rng, tell)
         whole.put(rows[judge.own], part.rows(judge.own))
         if judge.own.sum() > most:
@@ -203,6 +203,22 @@ def _shortened(shift: Float64, longest: float) -> Float64:
     return shift * factor[:, None]
 
 
-def _without_positions(report: Report) -> Report:
-    """The same report for a part of the cloud, whose positions mean nothing by themselves."""
-    return lambda state: report(replace(state, positions=None))
+def _of_region(report: Report, region: Float64, rows: Int64, own: Bools) -> Report:
+    """
+    The same report about a whole region, from one about the points of a level and those around.
+
+    Parameters
+    ----------
+    region : (P, 3) where the points of the region are so far.
+    rows : (m,) which of them belong to the level.
+    own : (n,) which of the reported points these are, m of them.
+    """
+
+    def tell(state: Progress) -> None:
+        if state.positions is not None:
+            whole = region.copy()
+            whole[rows] = state.positions[own]
+            state = replace(state, positions=whole)
+        report(state)
+
+    return tell

@@ -16,6 +16,7 @@ from .moved import Moved
 from .options import HALO
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 
 # Points that stand for a cloud when space is divided.
 SAMPLE_POINTS = 200_000
@@ -69,6 +70,10 @@ class MemoryStore:
     def count(self) -> int:
         """Points in all."""
         return len(self._points)
+
+    def rows(self, tile: int) -> Int64:
+        """Which points (n,) lie in a tile."""
+        return self._rows[tile]
 
     def read(self, tile: int) -> Float64:
         """The points (n, 3) of a tile."""

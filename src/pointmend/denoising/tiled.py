@@ -54,7 +54,7 @@ def denoise_store(
             if state.positions is not None:
                 whole = own.copy()
                 whole[mine] = state.positions[place]
-                state = replace(state, positions=whole if tiles == 1 else None)
+                state = replace(state, positions=whole)
             report(replace(state, region=tile, regions=tiles))
 
         while core.any():

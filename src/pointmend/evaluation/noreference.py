@@ -62,7 +62,9 @@ def scan_figures(before: Float64, after: Float64) -> ScanFigures:
     )
 
 
-def plane_residuals(points: Float64, neighbours: int = PLANE_NEIGHBOURS) -> Float64:
+def plane_residuals(
+    points: Float64, neighbours: int = PLANE_NEIGHBOURS, rows: NDArray[np.int64] | None = None
+) -> Float64:
     """
     How rough the surroundings of each point are: RMS distance to their own plane.
 
@@ -70,19 +72,20 @@ def plane_residuals(points: Float64, neighbours: int = PLANE_NEIGHBOURS) -> Floa
     ----------
     points : (N, 3).
     neighbours : points of a neighbourhood, itself among them.
+    rows : (M,) which points to answer for, with all as their surroundings; None for all N.
 
     Returns
     -------
-    (N,) the square root of the smallest eigenvalue of each neighbourhood's covariance.
+    (N,) or (M,) the square root of the smallest eigenvalue of each neighbourhood's covariance.
     """
     centred = points - points.mean(axis=0)
     k = min(neighbours, len(points))
-    _, index = cKDTree(centred).query(centred, k=k)
-    residuals = np.empty(len(points))
-    for first in range(0, len(points), 10_000):
-        rows = slice(first, first + 10_000)
-        around = centred[index[rows].reshape(-1, k)]
+    _, index = cKDTree(centred).query(centred if rows is None else centred[rows], k=k)
+    residuals = np.empty(len(index))
+    for first in range(0, len(index), 10_000):
+        some = slice(first, first + 10_000)
+        around = centred[index[some].reshape(-1, k)]
         around = around - around.mean(axis=1, keepdims=True)
         covariance = np.einsum("nki,nkj->nij", around, around) / k
-        residuals[rows] = np.sqrt(np.maximum(np.linalg.eigvalsh(covariance)[:, 0], 0.0))
+        residuals[some] = np.sqrt(np.maximum(np.linalg.eigvalsh(covariance)[:, 0], 0.0))
     return residuals

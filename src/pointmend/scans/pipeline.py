@@ -162,6 +162,11 @@ def _denoise_streamed(
     chosen = format_of(target)
     if chosen.pieces is None:
         raise InputError(why_not_in_pieces(target))
+
+    def count_only(state: Progress) -> None:
+        # The tiles' points lie in the order of the scratch folder, which means nothing outside.
+        report(replace(state, positions=None))
+
     with open_pieces(source) as reader, put_in_place(target) as part:
         first = next(reader.pieces(1))
         check_marks(first, marks, source)
@@ -173,7 +178,7 @@ def _denoise_streamed(
                 known = noise_of(survey)
                 tally.sigma = known.sigma if settings.sigma is None else settings.sigma
                 tally.spacing, tally.in_trained_range = known.spacing, known.in_trained_range
-                denoise_store(denoiser.sampler, store, survey, settings, report)
+                denoise_store(denoiser.sampler, store, survey, settings, count_only)
                 tally.schedule = store.times
             count = store.rows - (store.outliers() if marks.drop_outliers else 0)
             moved = _moved_pieces(reader, store, marks, tally)
