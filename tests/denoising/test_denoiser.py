@@ -163,6 +163,18 @@ def test_rows_with_nan_stay_in_place_and_do_not_matter() -> None:
     assert np.all(result.displacement[bad] == 0.0)
 
 
+def test_coordinates_near_infinity_count_as_infinite() -> None:
+    points = noisy_sphere(400)
+    absurd = np.insert(points, [7], [[1e300, 0.0, 0.0]], 0)
+    result = small_denoiser().denoise(absurd)
+    assert np.flatnonzero(result.invalid).tolist() == [7]
+    assert np.array_equal(
+        np.delete(result.points, 7, axis=0), small_denoiser().denoise(points).points
+    )
+    estimate = small_denoiser().estimate_noise(absurd)
+    assert estimate == small_denoiser().estimate_noise(points)
+
+
 def test_only_nan_is_returned_as_it_came() -> None:
     given = np.full((4, 3), np.nan)
     result = small_denoiser().denoise(given)

@@ -14,7 +14,7 @@ from pointmend.viewer.command_line import denoise_line
     "settings",
     [
         Settings(),
-        Settings(steps=7, strength=0.35, sigma=1e-05, outliers=3.0),
+        Settings(steps=7, strength=0.35, sigma=1e-05, outliers=3.0, spread=True),
         Settings(sigma=0.0, strength=0.0),
     ],
 )

@@ -82,13 +82,12 @@ def check_picture(path: Path, inputs: int, overwrite: bool) -> None:
 
 def draw(look: Look, path: Path, title: str) -> None:
     """A picture of the cloud, coloured by the distance of neighbours to their plane."""
-    import numpy as np
-
     from pointmend.evaluation.noreference import plane_residuals
     from pointmend.evaluation.sheets import Panel, contact_sheet
+    from pointmend.geometry.ordering import valid_rows
 
     points = look.sample.positions
-    points = points[np.isfinite(points).all(axis=1)]
+    points = points[valid_rows(points)]
     if len(points) < 3:
         raise InputError("there are too few points to draw")
     points = points[:: -(-len(points) // DRAWN_POINTS)]

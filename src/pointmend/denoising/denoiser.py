@@ -15,7 +15,7 @@ from pointmend.diffusion.arrangement import search_tau
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.frames import KNOWN_SPACING, CloudFrame
-from pointmend.geometry.ordering import distinct_points
+from pointmend.geometry.ordering import distinct_points, valid_rows
 from pointmend.geometry.tiles import split_evenly, tiles_for
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
@@ -179,7 +179,7 @@ class Denoiser:
     ) -> Result:
         """Denoise a cloud (N, 3) as `denoise` does, with all settings in one."""
         positions = as_points(points)
-        taking_part = _finite_rows(positions)
+        taking_part = valid_rows(positions)
         invalid = np.logical_not(taking_part)
         if ignore is not None:
             taking_part &= np.logical_not(_as_mask(ignore, len(positions)))
@@ -236,7 +236,7 @@ class Denoiser:
         points : (N, 3) array-like.
         """
         positions = as_points(points)
-        noisy = positions[_finite_rows(positions)]
+        noisy = positions[valid_rows(positions)]
         if len(noisy) == 0:
             return NoiseEstimate(0.0, 0.0, in_trained_range=False, nothing_to_gain=True)
         store = self._store(noisy)
@@ -268,11 +268,6 @@ def _as_mask(values: ArrayLike, count: int) -> NDArray[np.bool_]:
     if mask.dtype != np.bool_ or mask.shape != (count,):
         raise InputError(f"ignore must be {count} truth values, one per point")
     return mask
-
-
-def _finite_rows(positions: Float64) -> NDArray[np.bool_]:
-    """(N,) True where all three coordinates are finite."""
-    return np.asarray(np.isfinite(positions).all(axis=1))
 
 
 def _is_known(frame: CloudFrame, sigma: float) -> bool:

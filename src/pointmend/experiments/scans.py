@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from pointmend.cloud.files import known_suffixes, read
 from pointmend.errors import InputError, PointmendError
 from pointmend.evaluation.noreference import scan_figures
 from pointmend.evaluation.sheets import Panel, contact_sheet
 from pointmend.evaluation.tables import Row, Table
+from pointmend.geometry.ordering import valid_rows
 from pointmend.methods.method import Float64, Task
 from pointmend.methods.registry import contestants
 
@@ -66,7 +65,7 @@ def scans(bench: Workbench) -> Findings:
 def read_scan(path: Path) -> Float64:
     """The finite points (N, 3) of a scan, evenly thinned when there are very many."""
     points = read(path).positions
-    points = points[np.isfinite(points).all(axis=1)]
+    points = points[valid_rows(points)]
     if len(points) < 100:
         raise InputError(f"{len(points)} finite points are no scan")
     return points[:: -(-len(points) // MOST_POINTS)]

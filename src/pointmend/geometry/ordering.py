@@ -10,6 +10,14 @@ Int64 = NDArray[np.int64]
 
 BITS = 16
 
+# Beyond this the square of a distance is no number any more.
+LARGEST = 1e150
+
+
+def valid_rows(points: Float64) -> NDArray[np.bool_]:
+    """Which points (N, 3) can be reckoned with: neither NaN nor infinite, nor nearly so."""
+    return np.asarray((np.abs(points) < LARGEST).all(axis=1))
+
 
 def morton_order(points: Float64) -> Int64:
     """

@@ -13,6 +13,7 @@ from pointmend.cloud.files import PIECE_ROWS, open_pieces, read
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.denoising.denoiser import Denoiser, NoiseEstimate, noise_of
 from pointmend.denoising.survey import survey_store
+from pointmend.geometry.ordering import valid_rows
 
 from .budget import Budget
 from .pipeline import sorted_into_tiles
@@ -48,7 +49,7 @@ def look_at(denoiser: Denoiser, path: Path, budget: Budget) -> Look:
     if budget.streamed:
         return _look_streamed(denoiser, path, budget)
     cloud = read(path)
-    finite = cloud.positions[np.isfinite(cloud.positions).all(axis=1)]
+    finite = cloud.positions[valid_rows(cloud.positions)]
     return Look(
         len(cloud),
         len(cloud) - len(finite),

@@ -31,6 +31,7 @@ from pointmend.denoising.store import sample_stride
 from pointmend.denoising.survey import survey_store
 from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError
+from pointmend.geometry.ordering import valid_rows
 from pointmend.geometry.tiles import split_evenly, tiles_for
 
 from .budget import Budget, plan_file
@@ -74,7 +75,7 @@ class Tally:
         self, positions: Float64, shift: Float64, shares: Float64, outlier: NDArray[np.bool_]
     ) -> None:
         """Count some points: (n, 3), (n, 3), (n,), (n,)."""
-        valid = np.isfinite(positions).all(axis=1)
+        valid = valid_rows(positions)
         way = np.linalg.norm(shift, axis=1)
         self.points += len(positions)
         self.invalid += int(np.sum(~valid))
@@ -205,7 +206,7 @@ def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> So
     extent = Extent()
     for piece in reader.pieces(PIECE_ROWS):
         positions = piece.positions[-extent.count % stride :: stride]
-        picked.append(positions[np.isfinite(positions).all(axis=1)])
+        picked.append(positions[valid_rows(positions)])
         extent.add(piece)
     sample = np.concatenate([np.zeros((0, 3)), *picked])
     tiling = split_evenly(sample, tiles_for(reader.count, tile_points))

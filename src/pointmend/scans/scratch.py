@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pointmend.cloud.files import PIECE_ROWS
 from pointmend.denoising.moved import Moved
+from pointmend.geometry.ordering import valid_rows
 from pointmend.geometry.tiles import Tiling
 
 Float64 = NDArray[np.float64]
@@ -53,7 +54,7 @@ class ScratchStore:
         counts = np.zeros(len(tiling), dtype=np.int64)
         rows = 0
         for positions in pieces():
-            finite = np.isfinite(positions).all(axis=1)
+            finite = valid_rows(positions)
             counts += np.bincount(tiling.tile_of(positions[finite]), minlength=len(tiling))
             rows += len(positions)
         self._first = np.concatenate([[0], np.cumsum(counts)])
@@ -68,7 +69,7 @@ class ScratchStore:
         start = 0
         with self._waiting.open("wb") as file:
             for positions in pieces():
-                row = np.flatnonzero(np.isfinite(positions).all(axis=1))
+                row = np.flatnonzero(valid_rows(positions))
                 tile = self.tiling.tile_of(positions[row])
                 order = np.argsort(tile, kind="stable")
                 waiting = np.empty(len(row), dtype=WAITING)

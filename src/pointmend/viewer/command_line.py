@@ -34,6 +34,8 @@ def denoise_line(
         words += ["--sigma", repr(settings.sigma)]
     if settings.outliers is not None:
         words.append("--flag-outliers")
+    if settings.spread:
+        words.append("--spread")
     if write_displacement:
         words.append("--write-displacement")
     if model != "default":

@@ -42,6 +42,7 @@ class Controls:
     steps: viser.GuiSliderHandle[int]
     sigma: viser.GuiTextHandle
     outliers: viser.GuiCheckboxHandle
+    spread: viser.GuiCheckboxHandle
     model: viser.GuiDropdownHandle[str]
     of_result: viser.GuiFolderHandle
     blend: viser.GuiSliderHandle[float]
@@ -65,6 +66,7 @@ class Controls:
             sigma=_number("noise level", self.sigma.value),
             strength=round(self.strength.value, 6),
             outliers=DEFAULT_OUTLIER_FACTOR if self.outliers.value else None,
+            spread=self.spread.value,
         )
 
     def busy(self, running: bool, finished: bool = False) -> None:
@@ -110,6 +112,9 @@ def build_controls(gui: viser.GuiApi, models: Sequence[str]) -> Controls:
                 )
                 outliers = gui.add_checkbox(
                     "Flag outliers", False, hint="Mark isolated points, and do not move them"
+                )
+                spread = gui.add_checkbox(
+                    "Spread evenly", False, hint="Let points slide along the surface, too"
                 )
                 model = gui.add_dropdown("Model", list(models))
         with gui.add_folder("View"):
@@ -157,6 +162,7 @@ def build_controls(gui: viser.GuiApi, models: Sequence[str]) -> Controls:
         steps=steps,
         sigma=sigma,
         outliers=outliers,
+        spread=spread,
         model=model,
         of_result=of_result,
         blend=blend,

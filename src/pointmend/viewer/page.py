@@ -101,9 +101,9 @@ class Page:
         on(ui.picture, self._save_picture)
         for widget in (ui.blend, ui.colour, ui.size):
             on(widget, self._draw)
-        for changed in (ui.strength, ui.steps, ui.sigma, ui.outliers, ui.model, ui.suffix):
+        told = (ui.strength, ui.steps, ui.sigma, ui.outliers, ui.spread, ui.model, ui.suffix)
+        for changed in (*told, ui.displacement):
             on(changed, self._tell_command)
-        on(ui.displacement, self._tell_command)
 
     def _carefully(self, action: Callable[[], None]) -> None:
         """Do something, and say in the page what went wrong."""
