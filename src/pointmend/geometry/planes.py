@@ -166,7 +166,7 @@ def _fit(positions: Tensor, moments: Tensor) -> tuple[Tensor, ...]:
     frames = torch.stack([torch.linalg.cross(across, up, dim=0), across, up])
 
     normal = _towards(normal, up.unsqueeze(1))
-    height = _dot(offset, normal)
+    height = dot(offset, normal)
     curved = curved_heights(offset, normal, height, spread)
     arrays = (offset, normal, height, spread, curved, frames.transpose(0, 1))
     return tuple(_by_point(each) for each in arrays)
@@ -193,7 +193,7 @@ def curved_heights(offset: Tensor, normal: Tensor, height: Tensor, spread: Tenso
     extent = spread[1].square() + spread[2].square()
     grown = (extent[1:] - extent[:-1]).clamp_min_(torch.finfo(extent.dtype).tiny)
     share = (extent[:-1] / grown).clamp_(0.0, MOST_EXTRAPOLATION)
-    next_height = _dot(offset[:, 1:], normal[:, :-1])
+    next_height = dot(offset[:, 1:], normal[:, :-1])
     return height[:-1] + share * (height[:-1] - next_height)
 
 
@@ -207,18 +207,18 @@ def _at_scale(rows: Tensor, scale: Tensor) -> Tensor:
     return rows.gather(1, scale.expand(len(rows), 1, -1)).squeeze(1)
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
+def dot(a: Tensor, b: Tensor) -> Tensor:
     """Scalar products of (3, ...) arrays of vectors; a sum over dim 0 is several times slower."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _towards(axis: Tensor, direction: Tensor) -> Tensor:
     """Turn the axes (3, ...) into the half-space of the directions (3, ...)."""
-    return torch.where(_dot(axis, direction) < 0, -axis, axis)
+    return torch.where(dot(axis, direction) < 0, -axis, axis)
 
 
 def _unit(vector: Tensor, otherwise: Tensor) -> Tensor:
     """Vectors (3, M) made unit length; the other ones, made unit length, where they vanish."""
-    length = _dot(vector, vector).sqrt_()
-    spare = otherwise / _dot(otherwise, otherwise).sqrt_().clamp_min(1e-30)
+    length = dot(vector, vector).sqrt_()
+    spare = otherwise / dot(otherwise, otherwise).sqrt_().clamp_min(1e-30)
     return torch.where(length > 1e-30, vector / length.clamp_min(1e-30), spare)

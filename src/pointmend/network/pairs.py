@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pointmend.geometry.local import LocalGeometry
+from pointmend.geometry.planes import dot
 
 from .features import HEIGHT_GAIN, OFFSET_GAIN
 
@@ -109,8 +110,8 @@ class Pairs:
         if not self.has_planes:
             return
         away = self.away.unsqueeze(1)
-        cosine = _dot(i.normals, v.normals)
-        depth, own_depth = _dot(i.normals, away), _dot(v.normals, away)
+        cosine = dot(i.normals, v.normals)
+        depth, own_depth = dot(i.normals, away), dot(v.normals, away)
         self.normals = i.normals
         self.heights = i.heights - depth
         self.own_heights = _on_side(cosine, v.heights + own_depth)
@@ -131,11 +132,11 @@ class Pairs:
 
     def _in_axes(self, vectors: Tensor) -> Tensor:
         """Vectors (3, k, Q) in the axes of x_i."""
-        return vectors if self.axes is None else _dot(self.axes.transpose(0, 1), vectors)
+        return vectors if self.axes is None else dot(self.axes.transpose(0, 1), vectors)
 
     def from_axes(self, vectors: Tensor) -> Tensor:
         """Vectors (3, k, Q) given in the axes of x_i, in those of the cloud."""
-        return vectors if self.axes is None else _dot(self.axes, vectors.unsqueeze(1))
+        return vectors if self.axes is None else dot(self.axes, vectors.unsqueeze(1))
 
     def mix(self, shares: Tensor) -> Tensor:
         """The displacements (3, k, Q) of v that the votes agree on by their shares (V, k, Q)."""
@@ -145,11 +146,6 @@ class Pairs:
         if len(ways) > scales:
             along = torch.cat([along[:-1] + ways[scales:], along[-1:]])
         return (self.normals * along).sum(dim=1)
-
-
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """Scalar products of (3, ...) arrays of vectors; a sum over dim 0 is several times slower."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def _on_side(cosine: Tensor, height: Tensor) -> Tensor:
