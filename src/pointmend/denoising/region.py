@@ -100,7 +100,7 @@ class CarefulJudge:
         nearest = np.argsort(np.sum((self.points - middle) ** 2, axis=1), kind="stable")
         sample, trusted = nearest[:SAMPLE_POINTS], nearest[:TRUSTED_POINTS]
         larger = reads_more(
-            self.sampler, self.survey, self.level, self.points[sample], scores[trusted]
+            self.sampler, self.survey, self.level, self.points[sample], scores[trusted], sigma
         )
         if larger is not None:
             raise TooNoisy(larger)
