@@ -53,6 +53,14 @@ def test_options_reach_the_sampler(run: Run, scan: Path, model: str, cloud: Poin
     np.testing.assert_array_equal(written.positions, expected.points)
 
 
+def test_spreading_reaches_the_sampler(run: Run, scan: Path, cloud: PointCloud) -> None:
+    code, _, _ = run("denoise", scan, "--spread", "--steps", 2)
+    assert code == 0
+    expected = Denoiser.load().denoise(cloud.positions, steps=2, spread=True)
+    written = read(scan.with_name("scan.denoised.ply"))
+    np.testing.assert_array_equal(written.positions, expected.points)
+
+
 def test_defaults_are_those_of_the_library() -> None:
     library = inspect.signature(Denoiser.denoise).parameters
     shared = [field for field in fields(Denoise) if field.name in library]
@@ -60,6 +68,7 @@ def test_defaults_are_those_of_the_library() -> None:
         "steps",
         "eta",
         "sigma",
+        "spread",
         "strength",
         "seed",
         "max_displacement",
