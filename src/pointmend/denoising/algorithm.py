@@ -32,10 +32,9 @@ from pointmend.network.score import ScoreNetwork
 from .calibration import Calibration, trimmed_rms
 from .options import SamplerOptions
 from .scorer import PatchScorer
-from .thinning import parts_for, score_in_parts
+from .thinning import Thinning, score_in_parts
 
 Float64 = NDArray[np.float64]
-UInt64 = NDArray[np.uint64]
 
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
@@ -82,20 +81,12 @@ class Verdict:
     ----------
     sigma : the noise level (Eq. 15), in the network's frame.
     shares : (N,) the share of its way each point may go; None lets all go.
-    spacing : typical distance to the nearest point, in the same frame; None when it is not known.
-    lots : (N,) what decides the parts that points belong to where noise is wide (`thinning`).
+    thinning : into which parts the cloud is divided where noise is wide; None never divides it.
     """
 
     sigma: float
     shares: Float64 | None = None
-    spacing: float | None = None
-    lots: UInt64 | None = None
-
-    def parts_at(self, time: float) -> int:
-        """Parts to score the cloud in at a time t / tau, when that share of the noise is left."""
-        if self.spacing is None or self.lots is None:
-            return 1
-        return parts_for(self.sigma * time, self.spacing)
+    thinning: Thinning | None = None
 
 
 Judge = Callable[[Float64], Verdict]
@@ -210,15 +201,16 @@ class Sampler:
         shrunk = 1.0 / math.prod(step.scale for step in plan)
         current = current if shrunk == 1.0 else shrunk * current
         may_thin = self.options.thinning and not independent and shrunk == 1.0
+        thinning = verdict.thinning if may_thin else None
         whole = x.copy()
         for number, step in enumerate(plan):
-            parts = verdict.parts_at(step.time) if may_thin else 1
-            if verdict.lots is not None and parts > 1:
-                part = (verdict.lots % np.uint64(parts)).astype(np.int64)
-                scores = score_in_parts(current, part, parts, self.first_scores)
+            # At time t / tau that share of the noise is left.
+            part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
+            if part is not None:
+                scores = score_in_parts(current, part, self.first_scores)
             elif number > 0 or shrunk != 1.0:
                 scores = scorer(current, step.time)
-            calls = max(calls, number + 1)
+            calls = number + 1
             current = step.advance(current, scores, rng)
             if spread:
                 # After each step, because the next one brings back what slid off the surface.

@@ -15,8 +15,15 @@ from .gain import measure_gain, nothing_to_gain
 from .moved import Moved
 from .options import HALO
 from .settings import Settings
-from .survey import SAMPLE_POINTS, TRUSTED_POINTS, WIDE_NOISE, Survey, reads_more
-from .thinning import lots_of
+from .survey import (
+    SAMPLE_POINTS,
+    TRUSTED_POINTS,
+    WIDE_NOISE,
+    Survey,
+    nearest_first,
+    reads_more,
+)
+from .thinning import Thinning
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -78,13 +85,13 @@ class CarefulJudge:
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
         self.sigma = sigma * scale
-        spacing, lots = self.survey.network_spacing, lots_of(self.points)
+        thinning = Thinning(self.points, self.survey.network_spacing)
         if not self.settings.careful:
-            return Verdict(sigma, None, spacing, lots)
+            return Verdict(sigma, thinning=thinning)
         gain = measure_gain(scores * scale, self.around)
         known = gain.level if self.survey.gain is None else self.survey.gain
         self.shares = np.zeros(len(scores)) if nothing_to_gain(known) else gain.shares()
-        return Verdict(sigma, self.shares, spacing, lots)
+        return Verdict(sigma, self.shares, thinning)
 
     def longest_way(self) -> float:
         """How far a point may go, in input units."""
@@ -97,7 +104,7 @@ class CarefulJudge:
         if sigma < WIDE_NOISE * self.survey.network_spacing:
             return
         middle = self.points[self.own][int(self.own.sum()) // 2]
-        nearest = np.argsort(np.sum((self.points - middle) ** 2, axis=1), kind="stable")
+        nearest = nearest_first(self.points, middle)
         sample, trusted = nearest[:SAMPLE_POINTS], nearest[:TRUSTED_POINTS]
         larger = reads_more(
             self.sampler, self.survey, self.level, self.points[sample], scores[trusted], sigma

@@ -159,6 +159,11 @@ def _is_wider(after: float, before: float, scale: float) -> bool:
     return after > max(READS_MORE * before, KNOWN_NOISE * scale)
 
 
+def nearest_first(points: Float64, place: Float64) -> Int64:
+    """The order (N,) of points (N, 3) by their distance to a place (3,)."""
+    return np.argsort(np.sum((points - place) ** 2, axis=1), kind="stable")
+
+
 def look_at_whole(points: Float64, around: Surroundings | None = None) -> Survey:
     """Frame and density levels of points (N, 3), distinct and finite, N >= 1."""
     frame = frame_cloud(points)
@@ -272,9 +277,7 @@ def _place(near: Neighbourhoods, seed: Float64) -> _Place:
     tile = int(near.store.tiling.tile_of(seed[None])[0])
     points = np.concatenate([near.store.read(tile), near.around(tile)])
     points, _ = distinct_points(points)
-    distance = np.sum((points - seed) ** 2, axis=1)
-    nearest = np.argsort(distance, kind="stable")[:PLACE_POINTS]
-    points = points[nearest]
+    points = points[nearest_first(points, seed)[:PLACE_POINTS]]
     trusted = np.arange(len(points)) < PLACE_TRUSTED_POINTS
     return _Place(points, surroundings(points), trusted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +43,36 @@ def lots_of(points: Float64) -> UInt64:
     return np.asarray(mixed >> np.uint64(33))
 
 
-def score_in_parts(
-    x: Float64, part: Int64, parts: int, score: Callable[[Float64], Float64]
-) -> Float64:
+@dataclass(frozen=True)
+class Thinning:
+    """
+    What decides the parts of a cloud.
+
+    Attributes
+    ----------
+    points : (N, 3) as the user gave them, which are the same in every tile.
+    spacing : typical distance to the nearest point, in the network's frame.
+    """
+
+    points: Float64
+    spacing: float
+
+    def parts(self, sigma: float) -> Int64 | None:
+        """The part (N,) of every point while noise of sigma is left; None for a whole cloud."""
+        parts = parts_for(sigma, self.spacing)
+        if parts == 1:
+            return None
+        return (lots_of(self.points) % np.uint64(parts)).astype(np.int64)
+
+
+def score_in_parts(x: Float64, part: Int64, score: Callable[[Float64], Float64]) -> Float64:
     """
     Scores of points, each seen among those of its own part.
 
     Parameters
     ----------
     x : (N, 3)
-    part : (N,) 0 ... parts - 1.
+    part : (N,) number of each point's part.
     score : what gives the scores (n, 3) of points (n, 3).
 
     Returns
@@ -59,8 +80,7 @@ def score_in_parts(
     (N, 3)
     """
     scores = np.zeros_like(x)
-    for number in range(parts):
+    for number in np.unique(part):
         rows = np.flatnonzero(part == number)
-        if len(rows):
-            scores[rows] = score(x[rows])
+        scores[rows] = score(x[rows])
     return scores

@@ -23,7 +23,7 @@ class PointTable:
     rows : (M, C) positions (3), axes (9, if any), normals (3 S), heights (S) and the heights of
         curved surfaces (S - 1) of the planes, if any.
     framed : whether there are axes.
-    scales : S, 0 without planes.
+    scales : S >= 2, 0 without planes.
     """
 
     rows: Tensor
@@ -81,7 +81,7 @@ class PointColumns:
     @property
     def curved(self) -> Tensor:
         """(S - 1, ...)."""
-        return self.columns[1 - self.scales :] if self.scales > 1 else self.columns[:0]
+        return self.columns[1 - self.scales :]
 
 
 class Pairs:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pointmend.denoising.settings import Settings
 
-DEFAULT_OUTLIER_FACTOR = 3.0
-
 
 def denoise_line(
     source: str, suffix: str, settings: Settings, model: str, write_displacement: bool

@@ -11,9 +11,9 @@ import viser
 from pointmend.cloud.files import known_suffixes
 from pointmend.denoising.settings import Settings
 from pointmend.errors import InputError
+from pointmend.geometry.outliers import FACTOR
 
 from . import texts
-from .command_line import DEFAULT_OUTLIER_FACTOR
 from .scan import ORIGINAL
 
 NOTHING_OPEN = "none yet"
@@ -65,7 +65,7 @@ class Controls:
             steps=self.steps.value,
             sigma=_number("noise level", self.sigma.value),
             strength=round(self.strength.value, 6),
-            outliers=DEFAULT_OUTLIER_FACTOR if self.outliers.value else None,
+            outliers=FACTOR if self.outliers.value else None,
             spread=self.spread.value,
         )
 
