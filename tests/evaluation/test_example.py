@@ -4,7 +4,7 @@ import numpy as np
 
 from pointmend import read
 from pointmend.evaluation.example import COUNT, EXAMPLE, NOISE, true_surface, write_example
-from pointmend.evaluation.metrics import surface_error
+from pointmend.evaluation.metrics import distances_to_surface, surface_error
 
 
 def test_shipped_example_is_the_one_we_know_how_to_make(tmp_path: Path) -> None:
@@ -21,5 +21,5 @@ def test_shipped_example_is_the_one_we_know_how_to_make(tmp_path: Path) -> None:
 
 def test_example_has_the_noise_it_claims() -> None:
     # A flat surface sees one of the three axes: the RMS distance is the standard deviation.
-    rms = surface_error(read(EXAMPLE).positions, true_surface()).rms
+    rms = surface_error(distances_to_surface(read(EXAMPLE).positions, true_surface())).rms
     assert abs(rms / NOISE - 1.0) < 0.05

@@ -12,6 +12,7 @@ from pointmend.evaluation.metrics import (
     PUBLISHED,
     Variant,
     chamfer,
+    distances_to_surface,
     hausdorff,
     point_to_mesh,
     published_squared,
@@ -222,7 +223,7 @@ def test_surface_error_in_input_units() -> None:
     )
     heights = np.arange(1.0, 101.0)
     points = np.stack((np.full(100, 20.0), np.full(100, 10.0), heights), axis=1)
-    got = surface_error(points, square)
+    got = surface_error(distances_to_surface(points, square))
     assert got.rms == pytest.approx(math.sqrt(sum(h * h for h in range(1, 101)) / 100))
     assert got.percentile_95 == pytest.approx(95.05)
     assert got.largest == pytest.approx(100.0)
@@ -232,9 +233,10 @@ def test_share_worsened_counts_points_that_moved_away() -> None:
     plane = Mesh(np.array([[-9.0, -9, 0], [9, -9, 0], [0, 9, 0]]), np.array([[0, 1, 2]]))
     noisy = np.array([[0.0, 0, 1], [0, 1, -1], [1, 0, 2], [1, 1, 0.5]])
     moved = np.array([[0.0, 0, 0.5], [0, 1, 1], [1, 0, -3], [1, 1, 0]])
-    assert share_worsened(noisy, moved, plane) == 0.25
+    before, after = distances_to_surface(noisy, plane), distances_to_surface(moved, plane)
+    assert share_worsened(before, after) == 0.25
     with pytest.raises(InputError, match="point by point"):
-        share_worsened(noisy, moved[:3], plane)
+        share_worsened(before, after[:3])
 
 
 def test_hausdorff_looks_both_ways() -> None:

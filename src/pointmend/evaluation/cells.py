@@ -17,8 +17,15 @@ from pointmend.atomic import write_atomically
 from pointmend.errors import InputError
 from pointmend.methods.method import Contestant, Task
 
-from .metrics import chamfer, hausdorff, point_to_mesh, share_worsened, spacing_variation
-from .metrics import surface_error as error_to_surface
+from .metrics import (
+    chamfer,
+    distances_to_surface,
+    hausdorff,
+    point_to_mesh,
+    share_worsened,
+    spacing_variation,
+    surface_error,
+)
 from .testsets import Case
 
 Float64 = NDArray[np.float64]
@@ -62,7 +69,8 @@ METRICS = tuple(field.name for field in fields(Measurement))
 def measure(result: Float64, case: Case, *, keeps_order: bool, cpu_seconds: float) -> Measurement:
     """All metrics of a result (N, 3)."""
     surface = point_to_mesh(result, case.mesh)
-    error = error_to_surface(result, case.mesh)
+    distances = distances_to_surface(result, case.mesh)
+    error = surface_error(distances)
     return Measurement(
         cd=1e4 * chamfer(result, case.clean),
         p2m=1e5 * surface.total,
@@ -71,7 +79,7 @@ def measure(result: Float64, case: Case, *, keeps_order: bool, cpu_seconds: floa
         rms=error.rms,
         percentile_95=error.percentile_95,
         largest=error.largest,
-        worsened=share_worsened(case.noisy, result, case.mesh) if keeps_order else float("nan"),
+        worsened=share_worsened(case.noisy_distances, distances) if keeps_order else float("nan"),
         hausdorff=hausdorff(result, case.clean),
         spacing_variation=spacing_variation(result),
         cpu_seconds=cpu_seconds,

@@ -115,42 +115,34 @@ def point_to_mesh(prediction: Floats, mesh: Mesh, variant: Variant = "published"
     return PointToMesh(float(forth.mean()), float(back.mean()), variant)
 
 
-def surface_error(points: Floats, mesh: Mesh) -> SurfaceError:
-    """How far points lie from the true surface, in the units of the input (true geometry).
+def distances_to_surface(points: Floats, mesh: Mesh) -> Floats:
+    """Distances (N,) of points (N, 3) to the true surface, in their units (true geometry)."""
+    distances: Floats = np.sqrt(points_to_mesh(checked_points(points), mesh).squared)
+    return distances
 
-    Parameters
-    ----------
-    points
-        ``(N, 3)``.
-    mesh
-        The true surface in the same frame.
-    """
-    squared = points_to_mesh(checked_points(points), mesh).squared
+
+def surface_error(distances: Floats) -> SurfaceError:
+    """How far points lie from the true surface, from their `distances_to_surface` (N,)."""
     return SurfaceError(
-        rms=float(np.sqrt(squared.mean())),
-        percentile_95=float(np.percentile(np.sqrt(squared), 95)),
-        largest=float(np.sqrt(squared.max())),
+        rms=float(np.sqrt(np.mean(distances**2))),
+        percentile_95=float(np.percentile(distances, 95)),
+        largest=float(distances.max()),
     )
 
 
-def share_worsened(noisy: Floats, prediction: Floats, mesh: Mesh) -> float:
-    """Share of points (0 to 1) that denoising moved away from the true surface.
+def share_worsened(before: Floats, after: Floats) -> float:
+    """Share of points (0 to 1) that moved away from the surface.
 
     Parameters
     ----------
-    noisy, prediction
-        ``(N, 3)`` each, in the same order.
-    mesh
-        The true surface in the same frame.
+    before, after
+        `distances_to_surface` (N,) of the noisy points and of the result, in the same order.
     """
-    noisy, prediction = checked_points(noisy), checked_points(prediction)
-    if noisy.shape != prediction.shape:
+    if before.shape != after.shape:
         raise InputError(
-            f"Noisy input ({len(noisy)} points) and result ({len(prediction)} points) "
+            f"Noisy input ({len(before)} points) and result ({len(after)} points) "
             "must match point by point."
         )
-    before = points_to_mesh(noisy, mesh).squared
-    after = points_to_mesh(prediction, mesh).squared
     return float(np.mean(after > before))
 
 

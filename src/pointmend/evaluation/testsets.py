@@ -17,6 +17,7 @@ from pointmend.errors import InputError
 from pointmend.geometry.meshes import MESH_SUFFIXES, Mesh, read_mesh, unit_sphere
 from pointmend.geometry.sample_cache import cached_poisson_disk, default_cache, mesh_digest
 
+from .metrics import distances_to_surface
 from .noise import Pattern, add_noise
 
 Float64 = NDArray[np.float64]
@@ -52,6 +53,11 @@ class Case:
         for cloud in (self.noisy, self.clean):
             content.update(np.ascontiguousarray(cloud).tobytes())
         return content.hexdigest()[:24]
+
+    @cached_property
+    def noisy_distances(self) -> Float64:
+        """Distances (N,) of the noisy points to the true surface, measured once for all methods."""
+        return distances_to_surface(self.noisy, self.mesh)
 
 
 @dataclass(frozen=True)
