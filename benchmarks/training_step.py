@@ -15,14 +15,13 @@ import numpy as np
 import torch
 
 from benchmarks.sbd_training import SBD
-from pointmend.geometry.meshes import face_normals, sample_surface
 from pointmend.geometry.procedural import demo_shape
 from pointmend.network.score import ScoreNetwork
 from pointmend.training.algorithm import batch_losses, prepare_batch
 from pointmend.training.config import CONFIGURATIONS, TrainingConfig
 from pointmend.training.memory import keep_freed_memory
 from pointmend.training.optimiser import Optimiser
-from pointmend.training.shapes import Shape, Surface
+from pointmend.training.shapes import MeshSurface, Shape
 
 REPEATS = 7
 
@@ -39,8 +38,8 @@ def cpu_seconds(action: Callable[[], None]) -> float:
 
 def make_shape() -> Shape:
     mesh = demo_shape()
-    points, faces = sample_surface(mesh, 300_000, np.random.default_rng(0))
-    return Shape("demo", [points[:30_000]], Surface(points, face_normals(mesh)[faces]))
+    surface = MeshSurface.of(mesh, 300_000, np.random.default_rng(0))
+    return Shape("demo", [surface.points[:30_000]], surface)
 
 
 def our_step(config: TrainingConfig, shape: Shape) -> Callable[[], None]:

@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
-from pointmend.geometry.meshes import face_normals, sample_surface
 from pointmend.geometry.procedural import torus
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
 from pointmend.training.algorithm import LOSS_SCALE, batch_losses, prepare_batch
 from pointmend.training.config import TrainingConfig
-from pointmend.training.shapes import Shape, Surface
+from pointmend.training.shapes import MeshSurface, Shape
 
 SMALL: dict[str, Any] = {"channels": 8, "hidden": 8, "layers": 1, "blocks": 1}
 
@@ -24,8 +23,8 @@ SMALL: dict[str, Any] = {"channels": 8, "hidden": 8, "layers": 1, "blocks": 1}
 def shapes() -> list[Shape]:
     rng = np.random.default_rng(0)
     mesh = torus()
-    points, faces = sample_surface(mesh, 20_000, rng)
-    return [Shape("torus", [points[:3000]], Surface(points, face_normals(mesh)[faces]))]
+    surface = MeshSurface.of(mesh, 20_000, rng)
+    return [Shape("torus", [surface.points[:3000]], surface)]
 
 
 def generators(count: int, seed: int = 0) -> list[np.random.Generator]:

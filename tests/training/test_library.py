@@ -10,6 +10,7 @@ from pointmend.geometry import sample_cache
 from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.procedural import box, torus
 from pointmend.training.library import Source, build_shape, open_library
+from pointmend.training.shapes import SampledSurface
 
 
 def write_off(mesh: Mesh, path: Path) -> None:
@@ -105,6 +106,7 @@ def test_clouds_that_come_with_a_mesh_are_used_in_its_frame(tmp_path: Path) -> N
 def test_clouds_alone_are_their_own_surface(tmp_path: Path) -> None:
     source = Source("ball", None, [5.0 * sphere(1500) + 2.0, 5.0 * sphere(6000) + 2.0])
     shape = build_shape(source, tmp_path)
+    assert isinstance(shape.surface, SampledSurface)
     normals, points = shape.surface.normals, shape.surface.points
     outward = np.abs(np.sum(normals * points, axis=1)) / np.linalg.norm(points, axis=1)
     assert np.median(outward) > 0.99

@@ -8,7 +8,7 @@ from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.network.config import DEFAULT, PAPER
 from pointmend.training.config import TrainingConfig
 from pointmend.training.patches import draw_patch
-from pointmend.training.shapes import Shape, Surface
+from pointmend.training.shapes import SampledSurface, Shape
 
 Float64 = NDArray[np.float64]
 
@@ -21,7 +21,9 @@ def sphere_points(count: int, seed: int) -> Float64:
 @pytest.fixture(scope="module")
 def sphere() -> Shape:
     dense = sphere_points(60_000, 0)
-    return Shape("sphere", [sphere_points(4000, 1), sphere_points(8000, 2)], Surface(dense, dense))
+    return Shape(
+        "sphere", [sphere_points(4000, 1), sphere_points(8000, 2)], SampledSurface(dense, dense)
+    )
 
 
 def test_the_way_to_the_surface_is_along_its_normal(sphere: Shape) -> None:

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 from pointmend.denoising.denoiser import Denoiser
-from pointmend.geometry.meshes import face_normals, sample_surface
 from pointmend.geometry.procedural import bumpy_sphere, torus
 from pointmend.network.config import DEFAULT
 from pointmend.training.config import TrainingConfig
 from pointmend.training.library import Source
 from pointmend.training.release import release
-from pointmend.training.shapes import Shape, Surface
+from pointmend.training.shapes import MeshSurface, Shape
 from pointmend.training.trainer import CHECKPOINT, Limits, Trainer
 from pointmend.training.validation import Score, summarise, validation_shapes
 
@@ -26,8 +25,8 @@ CONFIG = TrainingConfig(
 
 def test_a_checkpoint_becomes_a_model_that_knows_its_noise(tmp_path: Path) -> None:
     mesh = torus()
-    points, faces = sample_surface(mesh, 5_000, np.random.default_rng(0))
-    shape = Shape("torus", [points[:2000]], Surface(points, face_normals(mesh)[faces]))
+    surface = MeshSurface.of(mesh, 5_000, np.random.default_rng(0))
+    shape = Shape("torus", [surface.points[:2000]], surface)
     Trainer([shape], CONFIG, tmp_path, data="hash").train(Limits(steps=2))
     sources = [Source("torus", torus()), Source("bumpy", bumpy_sphere())]
     clouds = validation_shapes(sources, 1500, tmp_path / "cache")

@@ -13,14 +13,13 @@ import pytest
 import torch
 
 from pointmend.errors import InputError
-from pointmend.geometry.meshes import face_normals, sample_surface
 from pointmend.geometry.procedural import torus
 from pointmend.network.config import DEFAULT
 from pointmend.training import trainer as trainer_module
 from pointmend.training.algorithm import Losses, batch_losses
 from pointmend.training.checkpoint import read_checkpoint, write_checkpoint
 from pointmend.training.config import CONFIGURATIONS, TrainingConfig
-from pointmend.training.shapes import Shape, Surface
+from pointmend.training.shapes import MeshSurface, Shape
 from pointmend.training.trainer import CHECKPOINT, Limits, StepReport, Trainer
 
 CONFIG = TrainingConfig(
@@ -35,8 +34,8 @@ CONFIG = TrainingConfig(
 
 def make_shapes() -> list[Shape]:
     mesh = torus()
-    points, faces = sample_surface(mesh, 10_000, np.random.default_rng(0))
-    return [Shape("torus", [points[:2000]], Surface(points, face_normals(mesh)[faces]))]
+    surface = MeshSurface.of(mesh, 10_000, np.random.default_rng(0))
+    return [Shape("torus", [surface.points[:2000]], surface)]
 
 
 @pytest.fixture(scope="module")

@@ -17,15 +17,13 @@ from pointmend.errors import InputError, PointmendError
 from pointmend.geometry.meshes import (
     MESH_SUFFIXES,
     Mesh,
-    face_normals,
     read_mesh,
-    sample_surface,
     unit_sphere,
 )
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.sample_cache import cached_poisson_disk
 
-from .shapes import Shape, Surface
+from .shapes import MeshSurface, SampledSurface, Shape
 
 Float64 = NDArray[np.float64]
 Warn = Callable[[str], None]
@@ -191,8 +189,7 @@ def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLU
     clouds = [(cloud - centre) / radius for cloud in source.clouds]
     if not clouds:
         clouds = [cached_poisson_disk(mesh, count, cache, source.digest) for count in resolutions]
-    points, faces = sample_surface(mesh, SURFACE_POINTS, rng)
-    return Shape(source.name, clouds, Surface(points, face_normals(mesh)[faces]))
+    return Shape(source.name, clouds, MeshSurface.of(mesh, SURFACE_POINTS, rng))
 
 
 def _shape_of_clouds(source: Source) -> Shape:
@@ -204,4 +201,4 @@ def _shape_of_clouds(source: Source) -> Shape:
     around = surface[nearest(surface, surface, NORMAL_NEIGHBOURS)]
     centred = around - around.mean(axis=1, keepdims=True)
     _, axes = np.linalg.eigh(np.einsum("nki,nkj->nij", centred, centred))
-    return Shape(source.name, clouds, Surface(surface, axes[:, :, 0]))
+    return Shape(source.name, clouds, SampledSurface(surface, axes[:, :, 0]))
