@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pointmend.cli.main import main
-from pointmend.cli.train import with_settings
+from pointmend.cli.train import parse_settings
 from pointmend.errors import InputError
 from pointmend.training.checkpoint import read_checkpoint
 from pointmend.training.config import CONFIGURATIONS
@@ -58,9 +58,10 @@ def test_a_run_is_not_overwritten(
 
 def test_settings_are_applied_and_checked() -> None:
     base = CONFIGURATIONS["default"]
-    changed = with_settings(base, ("learning_rate=0.01", "network.hidden=32", "target=nearest"))
+    words = ("learning_rate=0.01", "network.hidden=32", "target=nearest")
+    changed = base.changed(parse_settings(words))
     assert (changed.learning_rate, changed.network.hidden, changed.target) == (0.01, 32, "nearest")
     with pytest.raises(InputError, match="KEY=VALUE"):
-        with_settings(base, ("hidden",))
+        parse_settings(("hidden",))
     with pytest.raises(InputError, match="depth"):
-        with_settings(base, ("network.depth=3",))
+        base.changed(parse_settings(("network.depth=3",)))

@@ -67,6 +67,17 @@ def test_a_branch_leaves_its_trunk_alone(plan: Plan, tmp_path: Path) -> None:
     assert (plan.run / CHECKPOINT).read_bytes() == trunk
 
 
+def test_a_branch_may_change_settings_but_not_its_network(plan: Plan, tmp_path: Path) -> None:
+    Session(plan, no_warning).run()
+    side = replace(plan, run=tmp_path / "side", branch=plan.run / CHECKPOINT)
+    Session(replace(side, settings={"loss_lambda": 0.9}), no_warning).run()
+    config = read_checkpoint(tmp_path / "side" / CHECKPOINT)[1].training_config
+    assert config == replace(CONFIG, loss_lambda=0.9)
+    other = replace(side, run=tmp_path / "other", settings={"network.hidden": 16})
+    with pytest.raises(InputError, match="another network"):
+        Session(other, no_warning)
+
+
 def test_fine_tuning_starts_from_the_given_weights(plan: Plan, tmp_path: Path) -> None:
     first = Session(plan, no_warning)
     first.run()

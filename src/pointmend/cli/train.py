@@ -18,7 +18,6 @@ from pointmend.errors import InputError
 from .model import Flag
 
 if TYPE_CHECKING:
-    from pointmend.training.config import TrainingConfig
     from pointmend.training.trainer import StepReport
 
 
@@ -82,7 +81,8 @@ class Train:
         plan = Plan(
             data=self.data,
             run=self.out,
-            config=with_settings(CONFIGURATIONS[self.config], self.set),
+            config=CONFIGURATIONS[self.config],
+            settings=parse_settings(self.set),
             limits=Limits(self.steps, self.minutes, self.cpu_minutes, self.cooldown),
             cache=self.cache or default_cache(),
             resume=self.resume,
@@ -109,24 +109,18 @@ class Train:
             print(f"{state.patches:,} patches, {state.cpu_seconds / 3600:.2f} CPU hours: {model}")
 
 
-def with_settings(config: TrainingConfig, settings: tuple[str, ...]) -> TrainingConfig:
-    """A configuration with KEY=VALUE settings applied; values are JSON, or plain words."""
-    from pointmend.training.config import TrainingConfig
-
-    values = config.to_dict()
-    for setting in settings:
-        key, equals, word = setting.partition("=")
+def parse_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Settings written KEY=VALUE; values are JSON, or plain words."""
+    settings: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
         if not equals:
-            raise InputError(f"--set {setting}: write it as KEY=VALUE")
+            raise InputError(f"--set {word}: write it as KEY=VALUE")
         try:
-            value = json.loads(word)
+            settings[key] = json.loads(value)
         except ValueError:
-            value = word
-        if key.startswith("network."):
-            values["network"] = values["network"] | {key.removeprefix("network."): value}
-        else:
-            values[key] = value
-    return TrainingConfig.from_dict(values)
+            settings[key] = value
+    return settings
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -14,6 +15,7 @@ from pointmend.errors import InputError
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
 
+from .checkpoint import read_checkpoint
 from .config import TrainingConfig
 from .library import Library, Source, Warn, build_shape, open_library
 from .memory import keep_freed_memory
@@ -38,7 +40,8 @@ class Plan:
     ----------
     data : folder of meshes and clean clouds.
     run : folder of the run.
-    config : settings of a new run.
+    config : settings of a new run; one that continues has those of its checkpoint.
+    settings : what is to be otherwise in either, by name.
     limits : when to end.
     resume : continue the run's own checkpoint.
     branch : continue another run's checkpoint in this folder (for a cool-down).
@@ -56,6 +59,7 @@ class Plan:
     branch: Path | None = None
     init: str | None = None
     validate_every: float = 30.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Session:
@@ -64,13 +68,15 @@ class Session:
     def __init__(self, plan: Plan, warn: Warn) -> None:
         self.plan = plan
         start = _starting_point(plan)
+        config = read_checkpoint(start)[1].training_config if start else plan.config
+        config = config.changed(plan.settings)
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
         self.library: Library = open_library(plan.data, warn)
         shapes = [build_shape(source, plan.cache) for source in self.library.training]
         keep_freed_memory()
         self.trainer = Trainer(
             shapes,
-            plan.config,
+            config,
             plan.run,
             data=self.library.digest,
             start_from=start,

@@ -83,7 +83,7 @@ class Trainer:
     Parameters
     ----------
     shapes : what to train on.
-    config : the settings; those of the checkpoint when one is continued.
+    config : the settings; the network of a checkpoint that is continued must be the same.
     run : the folder the run's checkpoint is written to.
     data : hash of the shapes, to be kept in the checkpoint.
     start_from : a checkpoint to continue, this run's own or another's (a cool-down branch).
@@ -107,7 +107,11 @@ class Trainer:
         tensors, state = (None, RunState(config.to_dict()))
         if start_from is not None:
             tensors, state = read_checkpoint(start_from)
-            config = state.training_config
+            if state.training_config.network != config.network:
+                raise InputError(
+                    f"{start_from} holds another network: leave network.* as it is, or start anew"
+                )
+            state.config = config.to_dict()
         if config.batch % self.world:
             raise InputError(f"a batch of {config.batch} cannot be shared by {self.world}")
         self.shapes, self.config, self.run_folder = shapes, config, run
