@@ -1,4 +1,4 @@
-"""Test sets: noisy clouds with their true surfaces, read from a benchmark or made from meshes."""
+"""Evaluation: noisy clouds with their true surfaces, from a benchmark or made from meshes."""
 
 from __future__ import annotations
 

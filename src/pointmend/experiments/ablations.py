@@ -1,4 +1,4 @@
-"""Table 3, the sweep of lambda and the thin plate: what each part of the method is worth."""
+"""Experiments: Table 3, lambda and the thin plate; what each part of the method is worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workbench every experiment gets, and the findings it leaves."""
+"""Experiments: the workbench every experiment gets, and the findings it leaves."""
 
 from __future__ import annotations
 

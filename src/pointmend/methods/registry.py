@@ -1,4 +1,4 @@
-"""Methods by name, ready to compete."""
+"""Methods: all of them by name, ready to compete."""
 
 from __future__ import annotations
 

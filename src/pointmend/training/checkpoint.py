@@ -1,4 +1,4 @@
-"""Checkpoints of a run: one safetensors file with its state in the header, written atomically."""
+"""Training: checkpoints, one safetensors file each with its state in the header, atomic."""
 
 from __future__ import annotations
 

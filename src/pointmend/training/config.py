@@ -1,4 +1,4 @@
-"""Everything a training run can choose, as one typed configuration."""
+"""Training: everything a training run can choose, as one typed configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of meshes and clean clouds, as shapes to train on and shapes to validate on."""
+"""Training: folders of meshes and clean clouds, as shapes to train on and shapes to validate on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sitting of training: find the shapes, train, validate now and then, leave a usable model."""
+"""Training: a sitting: find the shapes, train, validate now and then, leave a usable model."""
 
 from __future__ import annotations
 

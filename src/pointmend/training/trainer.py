@@ -1,4 +1,4 @@
-"""The trainer: Algorithm 1 in a loop that can be stopped, killed and resumed at any time."""
+"""Training: Algorithm 1 in a loop that can be stopped, killed and resumed at any time."""
 
 from __future__ import annotations
 
