@@ -165,6 +165,7 @@ def test_a_link_that_leads_nowhere_exists_too(run: Run, scan: Path, model: str) 
     ("words", "part"),
     [
         (("missing.ply",), "missing.ply: no such file"),
+        ((".",), "is a folder; name a file in it, or a pattern like *.laz"),
         (("scan.foo",), "scan.foo: unknown suffix '.foo'; known are"),
         (("scan.ply", "out.foo"), "out.foo: unknown suffix '.foo'; known are"),
         (("scan.ply", "nowhere/out.ply"), "folder nowhere does not exist"),

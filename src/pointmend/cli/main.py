@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return FAILURE
     except MemoryError:
-        _complain("not enough memory for this cloud; try fewer points at a time")
+        _complain("not enough memory for this cloud; name a limit with --max-memory, such as 4G")
         return FAILURE
     except KeyboardInterrupt:
         _complain("interrupted")

@@ -109,7 +109,10 @@ class Trainer:
             tensors, state = read_checkpoint(start_from)
             config = state.training_config
         if config.batch % self.world:
-            raise InputError(f"a batch of {config.batch} cannot be shared by {self.world}")
+            raise InputError(
+                f"a batch of {config.batch} cannot be shared by {self.world} processes; "
+                f"set batch to a multiple of {self.world}"
+            )
         self.shapes, self.config, self.run_folder = shapes, config, run
         torch.manual_seed(config.seed)
         self.network = ScoreNetwork(config.network)
