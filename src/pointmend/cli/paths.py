@@ -16,6 +16,8 @@ def expand(paths: Sequence[Path]) -> list[Path]:
         raise InputError("IN is missing: name at least one file")
     found: list[Path] = []
     for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; name files in it, such as {path / '*.laz'}")
         if path.exists() or not glob.has_magic(str(path)):
             found.append(path)
             continue

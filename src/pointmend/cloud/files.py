@@ -207,7 +207,7 @@ def put_in_place(target: Path) -> Iterator[Path]:
 def format_of(path: Path) -> Format:
     """The format that a path's suffix stands for."""
     if path.is_dir():
-        raise FileFormatError(f"{path}: is a folder; name a file in it, or a pattern like *.laz")
+        raise FileFormatError(f"{path}: is a folder; name a file in it")
     try:
         return _BY_SUFFIX[path.suffix.lower()]
     except KeyError:
