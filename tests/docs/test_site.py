@@ -20,7 +20,8 @@ Hook = Callable[[str], ModuleType]
 def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages, built once as `make docs` builds them."""
     folder = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    # Not with --quiet: warnings that are not logged are not counted as errors either.
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(root / "src"), "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
