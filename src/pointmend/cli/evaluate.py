@@ -26,10 +26,11 @@ class Evaluate:
     ] = None
     """Take this benchmark in DATA, with its own noisy clouds, instead of all meshes."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("identity", "pointmend")
-    """identity oracle jet bilateral wlop mls glr sbd sbd+our pointmend pointmend+spread."""
+    """What to measure: identity oracle jet bilateral wlop mls glr sbd sbd+our pointmend
+    pointmend+spread."""
     metrics: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("cd", "p2m", "rms")
-    """cd p2m p2m_points p2m_faces rms percentile_95 largest worsened hausdorff spacing_variation
-    cpu_seconds."""
+    """Figures to show: cd p2m p2m_points p2m_faces rms percentile_95 largest worsened hausdorff
+    spacing_variation cpu_seconds."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000,)
     """Points per cloud, one column each."""
     levels: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SHARE")] = (0.01, 0.02, 0.03)
