@@ -3,6 +3,9 @@
 #   make view    open the viewer in the browser
 #   make test    ruff, mypy --strict and the whole test suite
 #   make lint    ruff and mypy alone
+#   make docs    the documentation, into site/; a broken link is an error
+#   make dist    wheel and sdist, into dist/
+#   make audit   compare the pinned versions with known vulnerabilities (needs a network)
 #   make clean   remove what these commands made
 
 PYTHON ?= python3
@@ -16,7 +19,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 # The tests compute little; more threads only wait for one another.
 RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo view test lint clean
+.PHONY: demo view test lint docs dist audit clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed
@@ -33,8 +36,21 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/installed-for-tests
+	$(BIN)/mkdocs build --strict
+
+# The build tools are those of constraints.txt, not what is newest today.
+dist: $(VENV)/installed-for-tests
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	ls -l dist
+
+audit: $(VENV)/installed
+	$(PIP) -e '.[audit]'
+	$(BIN)/pip-audit --no-deps --disable-pip -r constraints.txt
+
 clean:
-	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo-output build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made:

@@ -13,10 +13,11 @@ class Shop:
     size: int = 3
     scale: tuple[float, float] = (0.5, 1.5)
     open: bool = True
+    price: float = 1.0
 
 
 def test_good_values_pass() -> None:
-    check_choices(Shop("blue", 0), "shop")
+    check_choices(Shop("blue", 0, price=2), "shop")
     check_keys(Shop, {"size": 3}, "shop")
 
 
@@ -27,6 +28,8 @@ def test_good_values_pass() -> None:
         ({"size": -1}, "shop.size is -1"),
         ({"size": 2.5}, "shop.size is 2.5"),
         ({"size": True}, "shop.size is True"),
+        ({"price": "much"}, "shop.price is 'much'; a number is needed"),
+        ({"price": True}, "shop.price is True"),
     ],
 )
 def test_other_values_are_named_with_what_is_allowed(values: dict[str, Any], message: str) -> None:
@@ -35,5 +38,5 @@ def test_other_values_are_named_with_what_is_allowed(values: dict[str, Any], mes
 
 
 def test_unknown_keys_are_named() -> None:
-    with pytest.raises(InputError, match="unknown shop setting: door, roof"):
+    with pytest.raises(InputError, match="unknown shop setting: door, roof; known are colour, "):
         check_keys(Shop, {"roof": 1, "door": 2, "size": 3}, "shop")

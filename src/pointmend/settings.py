@@ -16,7 +16,7 @@ def check_choices(settings: Any, room: str) -> None:
     Parameters
     ----------
     settings : a dataclass; its Literal fields take one of their words, its int fields whole
-        numbers of at least 0.
+        numbers of at least 0, its float fields numbers.
     room : the word in front of a setting's name in messages.
     """
     hints = get_type_hints(type(settings))
@@ -27,10 +27,15 @@ def check_choices(settings: Any, room: str) -> None:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(allowed)}")
         if hints[field.name] is int and (type(value) is not int or value < 0):
             raise InputError(f"{name} is {value!r}; a whole number of at least 0 is needed")
+        if hints[field.name] is float and type(value) not in (int, float):
+            raise InputError(f"{name} is {value!r}; a number is needed")
 
 
 def check_keys(kind: Any, values: Mapping[str, Any], room: str) -> None:
     """Refuse plain values whose keys are no fields of the dataclass `kind`."""
-    unknown = sorted(set(values) - {field.name for field in fields(kind)})
+    known = sorted(field.name for field in fields(kind))
+    unknown = sorted(set(values) - set(known))
     if unknown:
-        raise InputError(f"unknown {room} setting: {', '.join(unknown)}")
+        raise InputError(
+            f"unknown {room} setting: {', '.join(unknown)}; known are {', '.join(known)}"
+        )

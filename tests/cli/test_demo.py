@@ -54,4 +54,4 @@ def test_folder_that_cannot_be_made(run: Run, tmp_path: Path, model: str) -> Non
     (tmp_path / "file").touch()
     code, out, err = run("demo", "--out", tmp_path / "file", "--model", model)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "cannot make the folder" in err
+    assert "file: a file has that name; name another with --out" in err

@@ -165,7 +165,9 @@ def test_a_link_that_leads_nowhere_exists_too(run: Run, scan: Path, model: str) 
     ("words", "part"),
     [
         (("missing.ply",), "missing.ply: no such file"),
+        ((".",), ".: is a folder; name files in it, such as *.laz"),
         (("scan.foo",), "scan.foo: unknown suffix '.foo'; known are"),
+        (("scan.ply", "."), ".: is a folder; name a file in it"),
         (("scan.ply", "out.foo"), "out.foo: unknown suffix '.foo'; known are"),
         (("scan.ply", "nowhere/out.ply"), "folder nowhere does not exist"),
         (("broken.ply",), "broken.ply: "),

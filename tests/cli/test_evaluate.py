@@ -39,6 +39,9 @@ def test_methods_are_measured_on_any_folder_of_meshes(
     ("words", "complaint"),
     [
         (["--methods", "nonsense"], "unknown method 'nonsense'"),
+        (["--threads", "0"], "--threads is 0; at least 1 is needed"),
+        (["--shapes", "0"], "--shapes is 0; at least 1 is needed"),
+        (["--points", "0"], "--points is 0; at least 1 is needed"),
         (["--metrics", "beauty"], "unknown metric 'beauty'"),
         (["--benchmark", "PCNet"], "no test meshes of PCNet"),
         (["--methods", "sbd"], "SBD's published weights are not there"),

@@ -22,6 +22,9 @@ def test_a_checkpoint_is_released_with_its_validation(
     train = ["train", str(tmp_path / "data"), "--out", run, "--steps", "1", *common]
     assert main([*train, "--set", *settings, "batch=1", "patch_points=80", "mask_points=20"]) == 0
     capsys.readouterr()
+    lost = ["release", f"{run}/{CHECKPOINT}", str(tmp_path / "absent" / "mine"), "--data", "any"]
+    assert main(lost) == 2  # before any work is done
+    assert "absent does not exist; create it first" in capsys.readouterr().err
     words = ["release", f"{run}/{CHECKPOINT}", str(tmp_path / "mine")]
     data = ["--data", str(tmp_path / "data"), "--points", "1000"]
     assert main([*words, *data, *common]) == 0

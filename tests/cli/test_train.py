@@ -56,6 +56,29 @@ def test_a_run_is_not_overwritten(
     assert (tmp_path / "run" / CHECKPOINT).read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--steps", "0"], "--steps is 0; at least 1 is needed"),
+        (["--threads", "-1"], "--threads is -1; at least 1 is needed"),
+        (["--steps", "1", "--set", "batch=0"], "batch, patch_points and mask_points of at least 1"),
+        (["--steps", "1", "--set", "learning_rate=fast"], "learning_rate is 'fast'; a number is"),
+        (["--steps", "1", "--out", "{data}/ball.npy"], "a file has that name; name another"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], line: str
+) -> None:
+    (data / "broken.off").unlink()
+    out = [] if "--out" in words else ["--out", str(tmp_path / "run")]
+    given = [word.replace("{data}", str(data)) for word in words]
+    assert main(["train", str(data), *out, *given]) == 2
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_settings_are_applied_and_checked() -> None:
     base = CONFIGURATIONS["default"]
     words = ("learning_rate=0.01", "network.hidden=32", "target=nearest")

@@ -19,15 +19,17 @@ class Convert:
     """
     Write point clouds in other formats, and say what those cannot hold.
 
-    Two paths are an input and its output; otherwise --out says where all inputs go.
+    Two paths are an input and its output. For more, --out "laz/{stem}.laz" names the results, and
+    with that their format.
     """
 
     paths: InputsOrPair
     """Clouds; a suffix says which format a file is in. Patterns like *.laz are fine."""
     out: Annotated[
-        str | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: none)")
+        str | None,
+        tyro.conf.arg(metavar="PATH", help_behavior_hint="(default: IN.converted.* beside IN)"),
     ] = None
-    """Where results go: a file, or a pattern such as converted/{stem}.ply."""
+    """Where results go: a file, a folder, or a pattern such as converted/{stem}.ply."""
     overwrite: Flag = False
     """Replace outputs that exist, even if they are inputs."""
     strict: Flag = False

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pointmend.errors import InputError
-
 from .model import Flag, ModelChoice
+from .paths import make_folder
 from .progress import progress_bar
 from .report import noise, number, print_json, print_table, seconds
 
@@ -39,10 +38,7 @@ class Demo:
         from pointmend.cloud.files import read
         from pointmend.evaluation.example import EXAMPLE, NOISE
 
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot make the folder {self.out}: {error.strerror}") from error
+        make_folder(self.out)
         cloud = read(EXAMPLE)
         with progress_bar(quiet=False) as tell:
             denoiser = self.choice.load()

@@ -10,6 +10,8 @@ import tyro
 
 from pointmend.errors import InputError
 
+from .model import at_least_one, use_threads
+from .paths import make_folder
 from .results import cell_progress, show
 
 
@@ -24,10 +26,11 @@ class Evaluate:
     ] = None
     """Take this benchmark in DATA, with its own noisy clouds, instead of all meshes."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("identity", "pointmend")
-    """identity oracle jet bilateral wlop mls glr sbd sbd+our pointmend."""
+    """What to measure: identity oracle jet bilateral wlop mls glr sbd sbd+our pointmend
+    pointmend+spread."""
     metrics: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ("cd", "p2m", "rms")
-    """cd p2m p2m_points p2m_faces rms percentile_95 largest worsened hausdorff spacing_variation
-    cpu_seconds."""
+    """Figures to show: cd p2m p2m_points p2m_faces rms percentile_95 largest worsened hausdorff
+    spacing_variation cpu_seconds."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000,)
     """Points per cloud, one column each."""
     levels: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SHARE")] = (0.01, 0.02, 0.03)
@@ -55,8 +58,6 @@ class Evaluate:
 
     def run(self) -> None:
         """Measure, write, and show the table."""
-        import torch
-
         from pointmend.evaluation.cells import METRICS, CellStore
         from pointmend.evaluation.tables import Table
         from pointmend.evaluation.testsets import open_test_set
@@ -65,12 +66,15 @@ class Evaluate:
         from pointmend.experiments.targets import write_findings
         from pointmend.methods.registry import contestants
 
-        torch.set_num_threads(self.threads)
+        use_threads(self.threads)
+        at_least_one("--points", *self.points)
+        at_least_one("--shapes", self.shapes)
         if unknown := [name for name in self.metrics if name not in METRICS]:
             raise InputError(f"unknown metric {unknown[0]!r}; choose of {' '.join(METRICS)}")
         test_set = open_test_set(self.data, self.benchmark, self.cache)
         peers = contestants(self.methods, data=self.data, model=self.model, steps=self.steps)
         columns = [Column(n, level, self.pattern) for level in self.levels for n in self.points]
+        make_folder(self.out)
         with cell_progress() as tell:
             grid = Grid(CellStore(self.out / "cells"), self.shapes, tell)
             found = grid.run(test_set, peers, columns)

@@ -73,7 +73,7 @@ def check_picture(path: Path, inputs: int, overwrite: bool) -> None:
     if inputs > 1:
         raise InputError("--picture draws one cloud; name one input")
     if path.suffix.lower() != ".png":
-        raise InputError(f"{path}: pictures are written as .png")
+        raise InputError(f"{path}: pictures are written as .png; name it so")
     if not path.parent.is_dir():
         raise InputError(f"{path}: folder {path.parent} does not exist; create it first")
     if path.exists() and not overwrite:

@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if words in (["--version"], ["-V"]):
             print(f"pointmend {__version__}")
+        elif words[:1] == ["--print-completion"]:
+            _print_completion(words[1:])
         else:
             _run(words)
         sys.stdout.flush()
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return FAILURE
     except MemoryError:
-        _complain("not enough memory for this cloud; try fewer points at a time")
+        _complain("not enough memory for this cloud; name a limit with --max-memory, such as 4G")
         return FAILURE
     except KeyboardInterrupt:
         _complain("interrupted")
@@ -65,6 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def entry() -> None:
     """What the installed program `pointmend` calls."""
     sys.exit(main())
+
+
+def _print_completion(shells: list[str]) -> None:
+    from .completion import completion_script
+    from .parsing import COMMANDS
+
+    print(completion_script(" ".join(shells), COMMANDS), end="")
 
 
 def _run(words: list[str]) -> None:

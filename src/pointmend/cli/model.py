@@ -26,6 +26,21 @@ MemorySize = Annotated[
 ]
 
 
+def at_least_one(option: str, *values: int | None) -> None:
+    """Refuse numbers below 1; None is an option that was not given."""
+    for value in values:
+        if value is not None and value < 1:
+            raise InputError(f"{option} is {value}; at least 1 is needed")
+
+
+def use_threads(count: int) -> None:
+    """Let torch compute on so many threads."""
+    at_least_one("--threads", count)
+    import torch
+
+    torch.set_num_threads(count)
+
+
 @dataclass(frozen=True)
 class ModelChoice:
     """Which model runs, and where."""
@@ -41,14 +56,10 @@ class ModelChoice:
 
     def load(self, options: SamplerOptions | None = None) -> Denoiser:
         """Load the model; this is where torch is imported."""
-        if self.threads is not None and self.threads < 1:
-            raise InputError(f"--threads is {self.threads}; at least 1 is needed")
-        import torch
-
+        if self.threads is not None:
+            use_threads(self.threads)
         from pointmend.denoising.denoiser import Denoiser
 
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
         try:
             denoiser = Denoiser.load(self.model, self.device, options)
         except (AssertionError, RuntimeError, NotImplementedError) as error:

@@ -13,12 +13,12 @@ import tyro
 
 from pointmend.errors import InputError
 
+from .completion import options_of
 from .convert import Convert
 from .demo import Demo
 from .denoise import Denoise
 from .evaluate import Evaluate
 from .inspect import Inspect
-from .model import ModelChoice
 from .release import Release
 from .reproduce import Reproduce
 from .train import Train
@@ -62,6 +62,7 @@ examples:
   pointmend reproduce table1 --data DATA  the paper's tables, ours beside them
   pointmend demo                          see it work on a cloud in the box
   pointmend denoise --help                all options of a command
+  pointmend --print-completion bash       completion on Tab for your shell, or zsh
   pointmend --version"""
 
 # What tyro says, and what we say instead.
@@ -152,14 +153,7 @@ def paths_first(command: Any, words: list[str]) -> list[str]:
 
 def option_names(command: Any) -> list[str]:
     """The long options of a command's class, as they are typed."""
-    names = ["--help"]
-    hints = get_type_hints(command, include_extras=True)
-    for field in fields(command):
-        if field.name == "choice":
-            names += option_names(ModelChoice)[1:]
-        elif tyro.conf.Positional not in getattr(hints[field.name], "__metadata__", ()):
-            names.append(f"--{field.name.replace('_', '-')}")
-    return names
+    return [option.name for option in options_of(command) if option.name]
 
 
 def explain_mistake(message: str) -> str:

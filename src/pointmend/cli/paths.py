@@ -16,12 +16,14 @@ def expand(paths: Sequence[Path]) -> list[Path]:
         raise InputError("IN is missing: name at least one file")
     found: list[Path] = []
     for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; name files in it, such as {path / '*.laz'}")
         if path.exists() or not glob.has_magic(str(path)):
             found.append(path)
             continue
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
         if not matches:
-            raise InputError(f"{path}: no file matches")
+            raise InputError(f"{path}: no file matches; check folder and pattern")
         found.extend(matches)
     return found
 
@@ -73,14 +75,23 @@ def _target(source: Path, out: str | None, word: str, count: int) -> Path:
     return target
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for results, unless it is there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "a file has that name" if path.is_file() else error.strerror
+        raise InputError(
+            f"cannot make the folder {path}: {reason}; name another with --out"
+        ) from error
+
+
 def check_output(source: Path, target: Path, overwrite: bool) -> None:
     """Refuse, before any work is done, a place where the result could not or must not go."""
-    from pointmend.cloud.files import known_suffixes
+    from pointmend.cloud.files import format_of
 
     for path in (source, target):
-        if path.suffix.lower() not in known_suffixes():
-            known = " ".join(known_suffixes())
-            raise InputError(f"{path}: unknown suffix '{path.suffix}'; known are {known}")
+        format_of(path)
     if not target.parent.is_dir():
         raise InputError(f"{target}: folder {target.parent} does not exist; create it first")
     if not os.path.lexists(target):

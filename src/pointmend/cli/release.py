@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from .model import Flag
+from pointmend.errors import InputError
+
+from .model import Flag, at_least_one, use_threads
 from .report import print_json
 
 if TYPE_CHECKING:
@@ -48,19 +50,21 @@ class Release:
 
     def run(self) -> None:
         """Calibrate, validate, write, and print the validation."""
-        import torch
-
         from pointmend.geometry.sample_cache import default_cache
         from pointmend.training.library import open_library
         from pointmend.training.release import release
         from pointmend.training.validation import validation_shapes
 
-        torch.set_num_threads(self.threads)
+        use_threads(self.threads)
+        at_least_one("--points", *self.points)
+        at_least_one("--shapes", self.shapes)
+        if not self.model.parent.is_dir():
+            raise InputError(f"folder {self.model.parent} does not exist; create it first")
         library = open_library(self.data, lambda line: print(line, file=sys.stderr))
         cache = self.cache or default_cache()
         sources = library.validation
         if self.shapes is not None:
-            sources = sources[:: max(1, len(sources) // max(1, self.shapes))][: self.shapes]
+            sources = sources[:: max(1, len(sources) // self.shapes)][: self.shapes]
         shapes = [s for n in self.points for s in validation_shapes(sources, n, cache)]
 
         def tell(score: Score) -> None:

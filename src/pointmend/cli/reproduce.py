@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from .model import at_least_one, use_threads
+from .paths import make_folder
 from .results import cell_progress, data_folder, show
 
 Target = Literal[
@@ -34,7 +36,7 @@ class Reproduce:
     """Folder for tables (Markdown, CSV, JSON, LaTeX), pictures, report and cells."""
     methods: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = ()
     """Other methods than the paper's: identity oracle jet bilateral wlop mls glr sbd sbd+our
-    pointmend."""
+    pointmend pointmend+spread."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
     """Points per cloud, one column each."""
     levels: Annotated[tuple[float, ...], tyro.conf.arg(metavar="SHARE")] = (0.01, 0.02, 0.03)
@@ -56,15 +58,16 @@ class Reproduce:
 
     def run(self) -> None:
         """Run the experiment, write what it found, and show its tables."""
-        import torch
-
         from pointmend.evaluation.cells import CellStore
         from pointmend.experiments.bench import Workbench
         from pointmend.experiments.grid import Grid
         from pointmend.experiments.targets import TARGETS, write_findings
 
-        torch.set_num_threads(self.threads)
+        use_threads(self.threads)
+        at_least_one("--points", *self.points)
+        at_least_one("--shapes", self.shapes)
         data = data_folder(self.data)
+        make_folder(self.out)
         with cell_progress() as tell:
             bench = Workbench(
                 data=data,

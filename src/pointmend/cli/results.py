@@ -25,7 +25,7 @@ def data_folder(given: Path | None) -> Path:
     if named is None:
         raise InputError("the benchmark's folder is missing: give --data or set POINTMEND_DATA")
     if not named.is_dir():
-        raise InputError(f"{named}: no such folder")
+        raise InputError(f"{named}: no such folder; name the one that holds the benchmark")
     return named
 
 

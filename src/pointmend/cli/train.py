@@ -15,7 +15,8 @@ import tyro
 
 from pointmend.errors import InputError
 
-from .model import Flag
+from .model import Flag, at_least_one, use_threads
+from .paths import make_folder
 
 if TYPE_CHECKING:
     from pointmend.training.trainer import StepReport
@@ -35,7 +36,7 @@ class Train:
     """Folder of the run: checkpoint, events, and at the end model.safetensors."""
     config: Literal["default", "paper"] = "default"
     """The network of the shipped weights, or the one the paper describes."""
-    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE")] = ()
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE", help_behavior_hint="")] = ()
     """Other settings than the configuration's, e.g. learning_rate=1e-3 network.hidden=128."""
     steps: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: no limit)")
@@ -70,14 +71,13 @@ class Train:
 
     def run(self) -> None:
         """Train until a limit or a signal, then write the model."""
-        import torch
-
         from pointmend.geometry.sample_cache import default_cache
         from pointmend.training.config import CONFIGURATIONS
         from pointmend.training.session import Plan, Session
         from pointmend.training.trainer import Limits
 
-        torch.set_num_threads(self.threads)
+        use_threads(self.threads)
+        at_least_one("--steps", self.steps)
         plan = Plan(
             data=self.data,
             run=self.out,
@@ -91,6 +91,7 @@ class Train:
             validate_every=self.validate_every,
         )
         session = Session(plan, lambda line: print(f"pointmend: {line}", file=sys.stderr))
+        make_folder(self.out)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: session.trainer.stop())
         with _events(self.out, session.trainer.rank) as events, _bar(self.steps) as bar:

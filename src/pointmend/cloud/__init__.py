@@ -1,1 +1,1 @@
-"""The room of clouds: `PointCloud` and one module per file format."""
+"""Room `cloud`: `PointCloud` and a few modules per file format."""

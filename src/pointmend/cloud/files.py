@@ -63,8 +63,6 @@ def read(path: str | os.PathLike[str]) -> PointCloud:
         If there is no such file, or it is not what its name or header says.
     """
     source = Path(path)
-    if source.is_dir():
-        raise FileFormatError(f"{source}: is a folder; name a file in it")
     chosen = format_of(source)
     with errors_about(source):
         _check_regular(source)
@@ -116,9 +114,9 @@ def errors_about(path: Path, verb: str = "read") -> Iterator[None]:
         raise error.about(path) from error
     except PointmendError as error:
         raise FileFormatError(str(error)).about(path) from error
-    except FileNotFoundError as error:
-        raise FileFormatError("no such file").about(path) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and verb == "read":
+            raise FileFormatError("no such file").about(path) from error
         raise FileFormatError(f"cannot be {verb}: {error.strerror}").about(path) from error
 
 
@@ -208,6 +206,8 @@ def put_in_place(target: Path) -> Iterator[Path]:
 
 def format_of(path: Path) -> Format:
     """The format that a path's suffix stands for."""
+    if path.is_dir():
+        raise FileFormatError(f"{path}: is a folder; name a file in it")
     try:
         return _BY_SUFFIX[path.suffix.lower()]
     except KeyError:

@@ -1,1 +1,1 @@
-"""Alg. 2: estimate the noise, arrange the schedule, iterate over patches, stitch."""
+"""Denoising: Algorithm 2: estimate the noise, arrange the schedule, iterate, stitch."""

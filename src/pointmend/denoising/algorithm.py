@@ -1,4 +1,4 @@
-"""Algorithm 2: adaptive and iterative denoising of a cloud in the network's frame."""
+"""Denoising: Algorithm 2, adaptive and iterative, on a cloud in the network's frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two functions most users need, with the shipped model."""
+"""Denoising: the two functions most users need, with the shipped model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the scores say to the noise level: the calibrated estimator beside the weights."""
+"""Denoising: from what the scores say to the noise level, by a table beside the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public denoiser: any points in, the same points cleaner out."""
+"""Denoising: the public denoiser; any points in, the same points cleaner out."""
 
 from __future__ import annotations
 

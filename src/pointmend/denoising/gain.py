@@ -1,4 +1,4 @@
-"""Do no harm: where moving points gains something, told by the scores themselves."""
+"""Denoising: do no harm; where moving points gains something, told by the scores themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of points."""
+"""Denoising: what became of points."""
 
 from __future__ import annotations
 

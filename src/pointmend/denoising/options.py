@@ -1,4 +1,4 @@
-"""The sampler's choices as one typed configuration; Table 3 and 4's variants are values in it."""
+"""Denoising: the sampler's choices, typed; the variants of Tables 3 and 4 are values in it."""
 
 from __future__ import annotations
 

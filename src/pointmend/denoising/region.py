@@ -1,4 +1,4 @@
-"""One region of a cloud: density level by density level, with care, through Algorithm 2."""
+"""Denoising: one region of a cloud, density level by density level, through Algorithm 2."""
 
 from __future__ import annotations
 

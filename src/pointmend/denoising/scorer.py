@@ -1,4 +1,4 @@
-"""Asking the network for the scores of a cloud, patch by patch."""
+"""Denoising: asking the network for the scores of a cloud, patch by patch."""
 
 from __future__ import annotations
 

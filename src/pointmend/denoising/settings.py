@@ -1,4 +1,4 @@
-"""What a user chooses about a run."""
+"""Denoising: what a user chooses about a run."""
 
 from __future__ import annotations
 

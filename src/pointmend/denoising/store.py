@@ -1,4 +1,4 @@
-"""Where the points of a cloud lie while it is worked on: tile by tile, with what is around each."""
+"""Denoising: where points lie while they are worked on, tile by tile with what is around."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a whole cloud before any of it is moved: spacing, density levels, noise."""
+"""Denoising: what is known of a cloud before any of it moves (spacing, density, noise)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeing farther: where noise is wide against the spacing, a cloud is scored in thinner parts."""
+"""Denoising: where noise is wide against the spacing, a cloud is scored in thinner parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clouds of any size: tile after tile, each with as much of its surroundings as it depends on."""
+"""Denoising: clouds of any size, tile after tile with the surroundings each depends on."""
 
 from __future__ import annotations
 

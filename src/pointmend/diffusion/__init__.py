@@ -1,1 +1,1 @@
-"""The paper's diffusion maths: pure float64 functions, no learning, no files."""
+"""Diffusion: the paper's maths in pure float64 functions; no learning, no files."""

@@ -1,4 +1,4 @@
-"""Adaptive schedule arrangement: from noisy scores to the times of the steps (Eq. 15-16)."""
+"""Diffusion: adaptive schedules, from noisy scores to the times of the steps (Eq. 15-16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise schedule and the forward process with scaling elimination (Eq. 1-3)."""
+"""Diffusion: the noise schedule and the forward process with scaling elimination (Eq. 1-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reverse process: what one step does to the points (Eq. 4-7, 17, and SBD's decay)."""
+"""Diffusion: the reverse process, what one step does to the points (Eq. 4-7, 17, SBD's decay)."""
 
 from __future__ import annotations
 

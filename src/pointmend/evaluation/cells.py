@@ -1,4 +1,4 @@
-"""One method on one case: measured once, kept on disk, and never measured twice."""
+"""Evaluation: one method on one case, measured once, kept on disk, and never measured twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every denoiser promises, as checks that anyone can run on their own."""
+"""Evaluation: what every denoiser promises, as checks that anyone can run on their own."""
 
 from __future__ import annotations
 

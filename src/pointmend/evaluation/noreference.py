@@ -1,4 +1,4 @@
-"""Figures for real scans, whose true surface nobody knows."""
+"""Evaluation: figures for real scans, whose true surface nobody knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers the paper prints, to be shown beside ours."""
+"""Evaluation: the numbers the paper prints, to be shown beside ours."""
 
 from __future__ import annotations
 

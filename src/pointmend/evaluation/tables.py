@@ -1,4 +1,4 @@
-"""Results tables, and the formats people paste them into."""
+"""Evaluation: results tables, and the formats people paste them into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test sets: noisy clouds with their true surfaces, read from a benchmark or made from meshes."""
+"""Evaluation: noisy clouds with their true surfaces, from a benchmark or made from meshes."""
 
 from __future__ import annotations
 
@@ -147,14 +147,14 @@ def open_meshes(folder: Path, cache: Path | None = None) -> TestSet:
     """Any folder of meshes, nested or not, as a test set."""
     meshes = mesh_files(folder)
     if not meshes:
-        raise InputError(f"{folder}: no mesh ({', '.join(MESH_SUFFIXES)}) was found")
+        raise InputError(f"{folder}: no mesh was found; put {' '.join(MESH_SUFFIXES)} files there")
     return TestSet(folder.resolve().name, meshes, cache=cache or default_cache())
 
 
 def open_test_set(data: Path, name: str | None, cache: Path | None = None) -> TestSet:
     """A benchmark when its name is given, the folder's own meshes otherwise."""
     if not data.is_dir():
-        raise InputError(f"{data}: no such folder")
+        raise InputError(f"{data}: no such folder; name one with meshes")
     return open_benchmark(data, name, cache) if name else open_meshes(data, cache)
 
 

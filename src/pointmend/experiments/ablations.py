@@ -1,4 +1,4 @@
-"""Table 3, the sweep of lambda and the thin plate: what each part of the method is worth."""
+"""Experiments: Table 3, lambda and the thin plate; what each part of the method is worth."""
 
 from __future__ import annotations
 
@@ -197,5 +197,5 @@ def budgets(bench: Workbench, ablations: Sequence[Ablation]) -> str:
             facts = load_model(path)[1].facts
             parts.append(f"{ablation.name} {facts.get('patches', 0):,} patches")
     if not parts:
-        raise InputError("no network has been trained")
+        raise InputError("no network has been trained; give each some time with --train-minutes")
     return "Trained here for the same CPU time each, far less than the paper: " + ", ".join(parts)

@@ -1,4 +1,4 @@
-"""The workbench every experiment gets, and the findings it leaves."""
+"""Experiments: the workbench every experiment gets, and the findings it leaves."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ class Workbench:
             except InputError:
                 continue
         if not found:
-            raise InputError(f"{self.data}: none of the test sets {', '.join(BENCHMARKS)} is there")
+            names = ", ".join(BENCHMARKS)
+            raise InputError(
+                f"{self.data}: none of the test sets {names} is there; see docs/evaluation.md"
+            )
         return found
 
     def note(self, shapes: int) -> str:

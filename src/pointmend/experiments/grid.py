@@ -1,4 +1,4 @@
-"""Methods times cases: the loop behind every table."""
+"""Experiments: methods times cases, the loop behind every table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables 1, 2 and 4: methods, noise patterns, and iterative strategies."""
+"""Experiments: Tables 1, 2 and 4 (methods, noise patterns, iterative strategies)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's comparisons as pictures: a line per shape, a column per method, one colour scale."""
+"""Experiments: comparisons as pictures, a line per shape, a column per method, one scale."""
 
 from __future__ import annotations
 

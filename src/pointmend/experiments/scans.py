@@ -1,4 +1,4 @@
-"""Real scans: pictures and figures that need no ground truth."""
+"""Experiments: real scans, pictures and figures that need no ground truth."""
 
 from __future__ import annotations
 

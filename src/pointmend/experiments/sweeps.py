@@ -1,4 +1,4 @@
-"""The sampler's two numbers: how many steps, and how much fresh noise (the paper's sweeps)."""
+"""Experiments: the paper's sweeps of the sampler's numbers, steps and fresh noise."""
 
 from __future__ import annotations
 

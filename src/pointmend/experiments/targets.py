@@ -1,4 +1,4 @@
-"""The paper's experiments by name, and what a run of them leaves on disk."""
+"""Experiments: the paper's experiments by name, and what a run of them leaves on disk."""
 
 from __future__ import annotations
 

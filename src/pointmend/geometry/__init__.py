@@ -1,1 +1,1 @@
-"""Geometry without learning: neighbours, farthest points, patches, frames, planes, meshes."""
+"""Geometry: neighbours, farthest points, patches, frames, planes and meshes; no learning."""

@@ -1,4 +1,4 @@
-"""How densely points lie around each point, and levels of density that are worked on apart."""
+"""Geometry: how densely points lie around each point, and levels of density worked on apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Farthest-point sampling."""
+"""Geometry: farthest-point sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames: where the network wants a cloud to be, and how a patch is turned upright."""
+"""Geometry: frames, where the network wants a cloud to be and how a patch is turned upright."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the network is told about a cloud: positions, neighbours, planes and frames."""
+"""Geometry: what the network is told about a cloud: positions, neighbours, planes and frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours in space."""
+"""Geometry: nearest neighbours in space."""
 
 from __future__ import annotations
 

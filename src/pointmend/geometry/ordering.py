@@ -1,4 +1,4 @@
-"""Points in an order in which neighbours in space are neighbours in memory."""
+"""Geometry: points in an order in which neighbours in space are neighbours in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outliers: points that lie much farther from the others than these do from one another."""
+"""Geometry: points that lie much farther from the others than these do from one another."""
 
 from __future__ import annotations
 

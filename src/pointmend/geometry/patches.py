@@ -1,4 +1,4 @@
-"""Overlapping patches around farthest points, who owns which point, and stitching (Alg. 2)."""
+"""Geometry: overlapping patches around farthest points, their owners, stitching (Alg. 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planes fitted around every point at several scales, from one table of neighbours."""
+"""Geometry: planes fitted around every point at several scales, from one table of neighbours."""
 
 from __future__ import annotations
 

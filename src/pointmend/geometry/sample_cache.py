@@ -1,4 +1,4 @@
-"""Poisson-disk samples of meshes, made once and kept on disk."""
+"""Geometry: Poisson-disk samples of meshes, made once and kept on disk."""
 
 from __future__ import annotations
 

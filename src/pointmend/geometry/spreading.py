@@ -1,4 +1,4 @@
-"""Spreading points evenly along the surface they lie on."""
+"""Geometry: spreading points evenly along the surface they lie on."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Eigenvalues and eigenvectors of many symmetric 3 x 3 matrices in closed form.
+Geometry: eigenvalues and eigenvectors of many symmetric 3 x 3 matrices in closed form.
 
 A matrix is its six entries xx, xy, xz, yy, yz, zz, and each entry is one contiguous array over all
 matrices: (6, ...). That is thirty times faster than a LAPACK call per matrix.

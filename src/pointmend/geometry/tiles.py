@@ -1,4 +1,4 @@
-"""Tiles: boxes that hold about as many points each, however unevenly a cloud lies in space."""
+"""Geometry: boxes that hold about as many points each, however unevenly a cloud lies."""
 
 from __future__ import annotations
 

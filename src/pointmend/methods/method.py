@@ -1,4 +1,4 @@
-"""What every method is given, and what it gives back."""
+"""Methods: what every method is given, and what it gives back."""
 
 from __future__ import annotations
 

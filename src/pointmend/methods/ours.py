@@ -1,4 +1,4 @@
-"""pointmend itself as one of the methods."""
+"""Methods: pointmend itself as one of the methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods by name, ready to compete."""
+"""Methods: all of them by name, ready to compete."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def sbd_weights(data: Path | None) -> Path:
     path = None if data is None else data / SBD_WEIGHTS
     if path is None or not path.is_file():
         place = path or f"DATA/{SBD_WEIGHTS}"
-        raise InputError(f"SBD's published weights are not there: {place}")
+        raise InputError(f"SBD's published weights are not there: {place}; leave out sbd")
     return path
 
 

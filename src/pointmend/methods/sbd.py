@@ -1,4 +1,4 @@
-"""SBD (score-denoise, ICCV 2021) with its own sampler, and with our adaptive one (Table 4)."""
+"""Methods: SBD (score-denoise, ICCV 2021) with its own sampler, and with ours (Table 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SBD's published score network (score-denoise, ICCV 2021), laid out for fast evaluation."""
+"""Methods: SBD's published score network (ICCV 2021), laid out for fast evaluation."""
 
 from __future__ import annotations
 

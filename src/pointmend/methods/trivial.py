@@ -1,4 +1,4 @@
-"""The two ends of the scale: doing nothing, and knowing the answer."""
+"""Methods: the two ends of the scale, doing nothing and knowing the answer."""
 
 from __future__ import annotations
 

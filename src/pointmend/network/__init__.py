@@ -1,1 +1,1 @@
-"""The score network: features (E), fusion (F), gradients (G), their fusion (xi), weights."""
+"""Network: features (E), fusion (F), gradients (G), their fusion (xi), and weights."""

@@ -1,4 +1,4 @@
-"""One typed configuration for the network; every ablation of Table 3 is a value in it."""
+"""Network: one typed configuration for the network; every ablation of Table 3 is a value in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions over the edges of a neighbour graph, without ever storing the edges."""
+"""Network: convolutions over the edges of a neighbour graph, without ever storing the edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E: the features of every point, by dynamic graph convolutions (Section 4.1)."""
+"""Network: E, the features of every point by dynamic graph convolutions (Section 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F: the fusion of the current cloud's features with the noisy input's (Eq. 10)."""
+"""Network: F, the fusion of the current cloud's features with the noisy input's (Eq. 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""G and xi: every neighbour's gradient at a point, and their fusion (Eq. 11-12)."""
+"""Network: G and xi, every neighbour's gradient at a point and their fusion (Eq. 11-12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The geometry of pairs (v, x_i), as G sees it: where i lies, and what the planes of both say."""
+"""Network: pairs (v, x_i) as G sees them: where i lies, and what the planes of both say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the features of some points depend on: the rows each layer of a local E has to compute."""
+"""Network: what the features of some points depend on, the rows a local E has to compute."""
 
 from __future__ import annotations
 

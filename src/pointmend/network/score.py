@@ -1,4 +1,4 @@
-"""The score network: E, F, G and xi put together (Eq. 13)."""
+"""Network: the whole of it, E, F, G and xi put together (Eq. 13)."""
 
 from __future__ import annotations
 

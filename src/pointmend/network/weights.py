@@ -1,4 +1,4 @@
-"""Weights on disk: safetensors and a JSON card beside them; never pickle."""
+"""Network: weights on disk, safetensors and a JSON card beside them; never pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions for files that most users need, with the shipped model."""
+"""Room `scans`: the functions for files that most users need, with the shipped model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithm 1: two-stage sampling and the masked loss of a batch of patches."""
+"""Training: Algorithm 1, two-stage sampling and the masked loss of a batch of patches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: one safetensors file with its state in the header, written atomically."""
+"""Training: checkpoints, one safetensors file each with its state in the header, atomic."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def write_checkpoint(path: Path, tensors: dict[str, Tensor], state: RunState) ->
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
     """Read a checkpoint's tensors and state."""
     if not path.is_file():
-        raise InputError(f"{path}: no checkpoint to resume from")
+        raise InputError(f"{path}: no checkpoint to continue; check the folder, or begin a new run")
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""Everything a training run can choose, as one typed configuration."""
+"""Training: everything a training run can choose, as one typed configuration."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from pointmend.errors import InputError
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.settings import check_choices, check_keys
 
@@ -62,6 +63,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_choices(self, "training")
+        if min(self.batch, self.patch_points, self.mask_points) < 1:
+            raise InputError("training needs batch, patch_points and mask_points of at least 1")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

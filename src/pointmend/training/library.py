@@ -1,4 +1,4 @@
-"""Folders of meshes and clean clouds, as shapes to train on and shapes to validate on."""
+"""Training: folders of meshes and clean clouds, as shapes to train on and shapes to validate on."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def open_library(folder: Path, warn: Warn) -> Library:
     warn : called with one line for every file that cannot be used; it is skipped.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder")
+        raise InputError(f"{folder}: no such folder; name one with meshes or clean clouds")
     sources: dict[tuple[str, bool], Source] = {}
     for path, place in _walk(folder):
         words = set(place.parent.parts)
@@ -132,7 +132,10 @@ def open_library(folder: Path, warn: Warn) -> Library:
         validation=[source for (_, validates), source in ordered if validates],
     )
     if not library.training:
-        raise InputError(f"{folder}: no mesh or clean cloud to train on was found")
+        raise InputError(
+            f"{folder}: no mesh or clean cloud to train on was found; "
+            f"put {' '.join(MESH_SUFFIXES)} files there"
+        )
     return library
 
 

@@ -1,4 +1,4 @@
-"""Keeping freed memory: training makes the same large buffers in every step."""
+"""Training: keeping freed memory, because every step makes the same large buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdamW with warm-up, a constant phase without end, cool-down, clipping and averaged weights."""
+"""Training: AdamW with warm-up, a constant phase, cool-down, clipping and averaged weights."""
 
 from __future__ import annotations
 

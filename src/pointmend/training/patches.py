@@ -1,4 +1,4 @@
-"""Noisy training patches: lines 1-5 of Algorithm 1, and the ground truth to learn from."""
+"""Training: noisy patches (lines 1-5 of Algorithm 1), and the ground truth to learn from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a trunk checkpoint to weights people can use: calibrate, validate, write the card."""
+"""Training: from a checkpoint to weights people can use: calibrate, validate, write the card."""
 
 from __future__ import annotations
 

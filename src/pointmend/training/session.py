@@ -1,4 +1,4 @@
-"""A sitting of training: find the shapes, train, validate now and then, leave a usable model."""
+"""Training: a sitting: find the shapes, train, validate now and then, leave a usable model."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def _starting_point(plan: Plan) -> Path | None:
     """The checkpoint to continue, after making sure that none is lost."""
     own = plan.run / CHECKPOINT
     if sum((plan.resume, plan.branch is not None, plan.init is not None)) > 1:
-        raise InputError("resume, branch and init exclude each other: choose one")
+        raise InputError("--resume, --branch and --init exclude each other: choose one")
     if plan.resume:
         return own
     if own.exists():
-        raise InputError(f"{plan.run} holds a run already: resume it or choose another folder")
+        raise InputError(f"{plan.run} holds a run already: add --resume, or name another folder")
     return plan.branch

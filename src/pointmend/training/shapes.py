@@ -1,4 +1,4 @@
-"""Clean shapes as training wants them: clouds to cut patches from, surfaces to aim at."""
+"""Training: clean shapes as training wants them: clouds to cut patches from, surfaces to aim at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trainer: Algorithm 1 in a loop that can be stopped, killed and resumed at any time."""
+"""Training: Algorithm 1 in a loop that can be stopped, killed and resumed at any time."""
 
 from __future__ import annotations
 
@@ -113,7 +113,10 @@ class Trainer:
                 )
             state.config = config.to_dict()
         if config.batch % self.world:
-            raise InputError(f"a batch of {config.batch} cannot be shared by {self.world}")
+            raise InputError(
+                f"a batch of {config.batch} cannot be shared by {self.world} processes; "
+                f"set batch to a multiple of {self.world}"
+            )
         self.shapes, self.config, self.run_folder = shapes, config, run
         torch.manual_seed(config.seed)
         self.network = ScoreNetwork(config.network)

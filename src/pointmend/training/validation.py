@@ -1,4 +1,4 @@
-"""Validation: the full sampler on shapes never trained on, judged by the tables' metrics."""
+"""Training: the full sampler on shapes never trained on, judged by the tables' metrics."""
 
 from __future__ import annotations
 

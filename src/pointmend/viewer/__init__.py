@@ -1,1 +1,1 @@
-"""The viewer: a local page on which scans are looked at and cleaned."""
+"""Viewer: a local page on which scans are looked at and cleaned."""
