@@ -109,10 +109,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     first = _masked_loss(scores, truth, first_weights)
 
     # Stage 2 (lines 8-11): predictions move the masked points, the truth moves the others.
-    predicted = scores.detach()
-    if config.predicted_points > config.mask_points:
-        predicted = _predictions_around(network, batch, config.predicted_points)
-    moved = _stage_two_positions(batch, predicted.double().numpy(), next_times, config)
+    moved = _stage_two_positions(batch, scores.detach().double().numpy(), next_times, config)
     later = network.look(torch.from_numpy(moved.reshape(-1, 3)).float(), points)
     later_near = network.needed(later, mask)
     current = network.features(later, later_near)
@@ -142,27 +139,10 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     )
 
 
-@torch.no_grad()
-def _predictions_around(network: ScoreNetwork, batch: Batch, central: int) -> Tensor:
-    """Scores of the first so many points of every patch, in the noisy cloud: (B central, 3)."""
-    cloud = batch.cloud
-    patches, points = len(batch.patches), cloud.patch_points
-    rows = torch.arange(patches * points).reshape(patches, points)[:, :central].reshape(-1)
-    features = network.features(cloud, network.needed(cloud, rows))
-    one = torch.ones(len(cloud.positions))
-    return network.scores(cloud, features, features, cloud.positions, one, rows)
-
-
 def _stage_two_positions(
     batch: Batch, scores: Float64, next_times: NDArray[np.int64], config: TrainingConfig
 ) -> Float64:
-    """
-    x^{t-Delta} = x^t + c (M s + not M S(x^t)) (Alg. 1, line 9): (B, N, 3).
-
-    Parameters
-    ----------
-    scores : (B P, 3) of the first P points of every patch, which M selects.
-    """
+    """x^{t-Delta} = x^t + c (M s + not M S(x^t)) (Alg. 1, line 9): (B, N, 3)."""
     arrange = reverse_steps if config.diffusion == "preserving" else generative_steps
     moved = np.empty_like(batch.truth)
     per_patch = scores.reshape(len(batch.patches), -1, 3)

@@ -30,9 +30,6 @@ class TrainingConfig:
     patch_points : points of a patch (Alg. 1, line 2).
     mask_points : K_p, the central points that carry the loss (line 3). The paper says 256; 128
         gives more patches per hour for nearly the same gradient.
-    predicted_points : the central points that stage 2 finds where predictions took them; those
-        farther out have followed the truth. In the paper these are the masked ones (line 9), or 0
-        here; but when a cloud is denoised, all points around a point follow predictions.
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
@@ -49,7 +46,6 @@ class TrainingConfig:
     tangential: float = 0.0
     patch_points: int = 1000
     mask_points: int = 128
-    predicted_points: int = 0
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
