@@ -18,8 +18,10 @@ from .options import HALO
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
-# Points that stand for a cloud when space is divided.
+# Points that stand for a cloud when space is divided; more of a very large one, because a tile
+# that is cut by a hundred of them is still even to a tenth.
 SAMPLE_POINTS = 200_000
+LONGEST_STRIDE = 1_500
 
 # Points of a tile whose neighbours tell how far its points reach.
 PROBES = 300
@@ -122,4 +124,4 @@ def _local_spacing(points: Float64) -> float:
 
 def sample_stride(points: int) -> int:
     """Every so many-th point of a cloud stands for it when space is divided."""
-    return max(1, points // SAMPLE_POINTS)
+    return max(1, min(points // SAMPLE_POINTS, LONGEST_STRIDE))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,25 @@ class Survey:
     levels: tuple[int, ...]
     sigma: dict[int, float] | None = None
     gain: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with all digits."""
+        values = asdict(self)
+        values["frame"]["centre"] = self.frame.centre.tolist()
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Survey:
+        """The survey that `to_dict` was asked for."""
+        frame = values["frame"] | {"centre": np.array(values["frame"]["centre"])}
+        noise = values["sigma"]
+        return cls(
+            frame=CloudFrame(**frame),
+            reference=values["reference"],
+            levels=tuple(values["levels"]),
+            sigma=None if noise is None else {int(level): noise[level] for level in noise},
+            gain=values["gain"],
+        )
 
     def scale_of(self, level: int) -> float:
         """Input units per unit of the network's frame at a density level."""
