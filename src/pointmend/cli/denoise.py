@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pointmend.denoising.denoiser import Denoiser
     from pointmend.denoising.settings import Settings
     from pointmend.scans.budget import Budget
-    from pointmend.scans.pipeline import Tally
+    from pointmend.scans.tally import Tally
 
 # From this many points on, a line says beforehand what is going to happen.
 LARGE = SamplerOptions.tile_points
