@@ -39,22 +39,18 @@ class ModelChoice:
     ] = None
     """CPU threads to use."""
 
-    def load(self, options: SamplerOptions | None = None) -> Denoiser:
-        """Load the model; this is where torch is imported."""
+    def check(self) -> None:
+        """Refuse a number of threads that makes no sense."""
         if self.threads is not None and self.threads < 1:
             raise InputError(f"--threads is {self.threads}; at least 1 is needed")
+
+    def load(self, options: SamplerOptions | None = None) -> Denoiser:
+        """Load the model; this is where torch is imported."""
+        self.check()
         import torch
 
         from pointmend.denoising.denoiser import Denoiser
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        try:
-            denoiser = Denoiser.load(self.model, self.device, options)
-        except (AssertionError, RuntimeError, NotImplementedError) as error:
-            # What torch raises when a device it knows by name is not there.
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device {self.device!r} cannot be used here: {reason}") from error
-        if denoiser.device.type == "meta":
-            raise InputError("device 'meta' computes nothing; try auto, cpu or cuda")
-        return denoiser
+        return Denoiser.load(self.model, self.device, options)

@@ -27,7 +27,7 @@ LONGEST_STRIDE = 1_500
 PROBES = 300
 
 
-class PointStore(Protocol):
+class PointSource(Protocol):
     """Where the points of a cloud lie, tile by tile; all of them finite."""
 
     @property
@@ -40,6 +40,10 @@ class PointStore(Protocol):
 
     def read(self, tile: int) -> Float64:
         """The points (n, 3) of a tile as they came."""
+
+
+class PointStore(PointSource, Protocol):
+    """Where the points of a cloud lie, and what becomes of them goes."""
 
     def write(self, tile: int, moved: Moved) -> None:
         """Keep what became of a tile's points, in the order `read` gave them."""
@@ -91,7 +95,7 @@ class MemoryStore:
 class Neighbourhoods:
     """The tiles of a store with their surroundings; how far each reaches is measured once."""
 
-    store: PointStore
+    store: PointSource
     reaches: dict[int, float] = field(default_factory=dict)
 
     def reach(self, tile: int) -> float:

@@ -24,7 +24,7 @@ from pointmend.geometry.tiles import split_evenly
 
 from .algorithm import Sampler, Verdict
 from .gain import level_of_regions, measure_gain
-from .store import Neighbourhoods, PointStore
+from .store import Neighbourhoods, PointSource
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -192,7 +192,9 @@ def look_at_whole(points: Float64, around: Surroundings | None = None) -> Survey
     return Survey(frame, reference, common_levels(level_of(spacing, reference)))
 
 
-def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey:
+def survey_store(
+    sampler: Sampler, store: PointSource, sample: Float64, near: Neighbourhoods | None = None
+) -> Survey:
     """
     Measure spacing, density levels and noise of a whole cloud, before any of it is moved.
 
@@ -200,10 +202,11 @@ def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey
     ----------
     sample : (M, 3) points that stand for the cloud. Where the survey looks depends on them, not on
         the tiles, so that tiles of another size find the same.
+    near : of the store, where it is known how far tiles reach.
     """
     places = []
     if len(store.tiling) > 1 or store.count > FRAMED_WHOLE:
-        near = Neighbourhoods(store)
+        near = near or Neighbourhoods(store)
         places = [_place(near, seed) for seed in _seeds(sample)]
     if store.count <= FRAMED_WHOLE:
         tiles = [store.read(tile) for tile in range(len(store.tiling))]

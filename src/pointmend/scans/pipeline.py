@@ -32,7 +32,7 @@ from pointmend.denoising.survey import survey_store
 from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError
 from pointmend.geometry.ordering import valid_rows
-from pointmend.geometry.tiles import split_evenly, tiles_for
+from pointmend.geometry.tiles import Tiling, split_evenly, tiles_for
 
 from .budget import Budget, plan_file
 from .marks import Marks, check_marks, marked
@@ -137,23 +137,36 @@ class SortedPoints:
     extent: Extent
 
 
-def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> SortedPoints:
-    """Sort the points of a file into tiles."""
-    stride = sample_stride(reader.count)
-    picked = []
+def sample_pieces(reader: PieceReader, stride: int, before: int = 0) -> tuple[Float64, Extent]:
+    """
+    Points (M, 3) that stand for a file, every so many-th, and the extent of all.
+
+    Parameters
+    ----------
+    before : rows of the same cloud that came in other files.
+    """
+    picked = [np.zeros((0, 3))]
     extent = Extent()
     for piece in reader.pieces(PIECE_ROWS):
-        positions = piece.positions[-extent.count % stride :: stride]
+        positions = piece.positions[-(before + extent.count) % stride :: stride]
         picked.append(positions[valid_rows(positions)])
         extent.add(piece)
-    sample = np.concatenate([np.zeros((0, 3)), *picked])
+    return np.concatenate(picked), extent
+
+
+def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> SortedPoints:
+    """Sort the points of a file into tiles."""
+    sample, extent = sample_pieces(reader, sample_stride(reader.count))
     tiling = split_evenly(sample, tiles_for(reader.count, tile_points))
-
-    def positions_of_pieces() -> Iterator[Float64]:
-        return (piece.positions for piece in reader.pieces(PIECE_ROWS))
-
-    store = ScratchStore.sort(folder, tiling, positions_of_pieces)
+    store = sort_pieces(reader, folder, tiling)
     return SortedPoints(store, sample, extent)
+
+
+def sort_pieces(reader: PieceReader, folder: Path, tiling: Tiling) -> ScratchStore:
+    """Sort the points of a file into tiles that are there already."""
+    return ScratchStore.sort(
+        folder, tiling, lambda: (piece.positions for piece in reader.pieces(PIECE_ROWS))
+    )
 
 
 def noise_level(store: ScratchStore, surveyed: float, settings: Settings) -> float:

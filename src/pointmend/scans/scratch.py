@@ -23,6 +23,8 @@ Int64 = NDArray[np.int64]
 WAITING = np.dtype([("position", "<f8", 3), ("row", "<i8")])
 RESULT = np.dtype([("shift", "<f8", 3), ("share", "<f4"), ("sigma", "<f4"), ("outlier", "?")])
 
+SORTED = "tiles"
+
 # Rows scattered over a result file at once: each may touch a page of its own.
 SCATTERED = 16_384
 
@@ -51,7 +53,7 @@ class ScratchStore:
         self.counts = counts
         self.rows = rows
         self.times: tuple[float, ...] = (0.0,)
-        self._waiting = folder / "tiles"
+        self._folder = folder
         self._results = folder / "results"
         self._first = np.concatenate([[0], np.cumsum(counts)])
 
@@ -83,7 +85,7 @@ class ScratchStore:
     def _fill(self, pieces: Callable[[], Iterator[Float64]]) -> None:
         place = self._first[:-1].copy()
         start = 0
-        with self._waiting.open("wb") as file:
+        with (self._folder / SORTED).open("wb") as file:
             for positions in pieces():
                 row = np.flatnonzero(valid_rows(positions))
                 tile = self.tiling.tile_of(positions[row])
@@ -104,10 +106,7 @@ class ScratchStore:
         return int(self._first[-1])
 
     def _read(self, tile: int) -> NDArray[np.void]:
-        first, end = self._first[tile], self._first[tile + 1]
-        return np.fromfile(
-            self._waiting, WAITING, int(end - first), offset=int(first) * WAITING.itemsize
-        )
+        return read_waiting(self._folder, int(self._first[tile]), int(self.counts[tile]))
 
     def read(self, tile: int) -> Float64:
         """The points (n, 3) of a tile."""
@@ -152,6 +151,11 @@ class ScratchStore:
             np.ascontiguousarray(found["outlier"]),
             self.times,
         )
+
+
+def read_waiting(folder: Path, first: int, count: int) -> NDArray[np.void]:
+    """Some points (count,) of a sorted file, as `WAITING`."""
+    return np.fromfile(folder / SORTED, WAITING, count, offset=first * WAITING.itemsize)
 
 
 @contextmanager
