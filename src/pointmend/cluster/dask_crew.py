@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 ANSWER = 20.0
 FIRST_WORKER = 60.0
 
+GONE = (
+    "the cluster's scheduler is gone; all that is finished is kept: start it again, and then the "
+    "same command"
+)
+
 
 class ClusterLost(PointmendError):
     """The scheduler is gone; what is finished is kept."""
@@ -41,7 +46,8 @@ class DaskCrew:
 
     def do(self, task: Task, work: str, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Do a task for every number; one that raises is tried again elsewhere."""
-        from distributed import as_completed
+        from distributed import CancelledError, as_completed
+        from distributed.comm.core import CommClosedError
 
         waiting, number_of = deque(numbers), dict[object, int]()
         running = as_completed(loop=self._client.loop)
@@ -55,18 +61,21 @@ class DaskCrew:
                 number_of[future.key] = number
                 running.add(future)
 
-        hand_out()
-        for future in running:
-            if future.status == "finished":
-                yield Outcome(number_of[future.key], future.result())
-            elif future.status == "error":
-                yield Outcome(number_of[future.key], None, _reason(future.exception()))
-            else:
-                raise ClusterLost(
-                    "the cluster's scheduler is gone; all that is finished is kept: start it "
-                    "again, then the same command"
-                )
+        try:
             hand_out()
+            for future in running:
+                if future.status == "finished":
+                    yield Outcome(number_of[future.key], future.result())
+                elif future.status == "error":
+                    yield Outcome(number_of[future.key], None, _reason(future.exception()))
+                elif future.status == "cancelled":
+                    raise ClusterLost(GONE)
+                else:
+                    # Its worker died before it could tell: it is done once more.
+                    running.add(future)
+                hand_out()
+        except (CommClosedError, CancelledError) as error:
+            raise ClusterLost(GONE) from error
 
     def _threads(self) -> int:
         """How many tasks can run at once."""
@@ -128,8 +137,9 @@ def dask_crew(
 
     workers = parse_local(address)
     with ExitStack() as stack:
+        stack.enter_context(_one_line_only())
         if workers is not None:
-            client = stack.enter_context(_start_here(workers, max_memory))
+            client = stack.enter_context(start_here(workers, max_memory))
         else:
             try:
                 client = stack.enter_context(Client(address, timeout=ANSWER))
@@ -147,8 +157,20 @@ def dask_crew(
 
 
 @contextmanager
-def _start_here(workers: int, max_memory: int | None) -> Iterator[Client]:
-    """Start worker processes of one thread each."""
+def _one_line_only() -> Iterator[None]:
+    """Keep dask's own pages of text about what goes wrong off the screen."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def start_here(workers: int, max_memory: int | None) -> Iterator[Client]:
+    """Start worker processes of one thread each, and stop them at the end."""
     import dask
     from distributed import Client, LocalCluster
 

@@ -14,8 +14,9 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
+from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,19 @@ Value = dict[str, Any]
 Task = Callable[[str, int], Value]
 
 
+def timed(task: Task) -> Task:
+    """The same task, which also tells what it cost: seconds, and those of the CPU."""
+
+    @wraps(task)
+    def measured(work: str, number: int) -> Value:
+        began, cpu_began = monotonic(), process_time()
+        value = task(work, number)
+        return value | {"seconds": monotonic() - began, "cpu_seconds": process_time() - cpu_began}
+
+    return measured
+
+
+@timed
 def sample_part(work: str, number: int) -> Value:
     """Read a file for the first time, and keep points that stand for it."""
     from pointmend.cloud.files import open_pieces
@@ -52,6 +66,7 @@ def sample_part(work: str, number: int) -> Value:
     return {}
 
 
+@timed
 def sort_part(work: str, number: int) -> Value:
     """Sort the points of a file into tiles; returns which these are, and how many points each."""
     from pointmend.cloud.files import open_pieces
@@ -73,6 +88,7 @@ def sort_part(work: str, number: int) -> Value:
     return {"rows": store.rows, "tiles": tiles.tolist(), "counts": store.counts[tiles].tolist()}
 
 
+@timed
 def measure_reach(work: str, number: int) -> Value:
     """Measure how far the points of a tile can matter to others."""
     from pointmend.denoising.store import Neighbourhoods
@@ -80,6 +96,7 @@ def measure_reach(work: str, number: int) -> Value:
     return {"reach": Neighbourhoods(_store(work)).reach(number)}
 
 
+@timed
 def survey_all(work: str, number: int) -> Value:
     """Measure spacing and noise of the whole cloud at some places; there is one such task."""
     from pointmend.denoising.survey import survey_store
@@ -91,8 +108,9 @@ def survey_all(work: str, number: int) -> Value:
     return survey_store(_denoiser(work).sampler, near.store, sample, near).to_dict()
 
 
+@timed
 def denoise_one(work: str, number: int) -> Value:
-    """Denoise a tile and keep the result; returns its checksum."""
+    """Denoise a tile and keep the result; returns its checksum and number of points."""
     from pointmend.denoising.tiled import denoise_tile
 
     moved = denoise_tile(
@@ -105,9 +123,11 @@ def denoise_one(work: str, number: int) -> Value:
     )
     if moved is None:
         raise InputError(f"tile {number} has no points; delete {work} and run the command again")
-    return {"checksum": WorkFolder(Path(work)).write_result(number, moved)}
+    checksum = WorkFolder(Path(work)).write_result(number, moved)
+    return {"checksum": checksum, "points": len(moved.shift)}
 
 
+@timed
 def merge_part(work: str, number: int) -> Value:
     """Write an output: the points of a file in its own order, moved as their tiles say."""
     from pointmend.cloud.files import open_pieces, put_in_place
