@@ -174,14 +174,20 @@ def start_here(workers: int, max_memory: int | None) -> Iterator[Client]:
     import dask
     from distributed import Client, LocalCluster
 
-    settings = {"distributed.scheduler.allowed-failures": ATTEMPTS - 1}
+    # A worker keeps nothing but the tile it is at: to wait or to write to disk would not make it
+    # smaller. Above half as much again as was planned for, something is wrong, and it is ended.
+    limit = "auto" if max_memory is None else max_memory * 3 // 2
+    waiting = ("target", "spill", "pause")
+    settings: dict[str, object] = {f"distributed.worker.memory.{name}": False for name in waiting}
+    settings["distributed.scheduler.allowed-failures"] = ATTEMPTS - 1
     with (
         dask.config.set(settings),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            memory_limit=max_memory or "auto",
+            memory_limit=limit,
+            preload="pointmend.cluster.preload",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
