@@ -6,8 +6,8 @@ Does a cluster of two workers give what one process gives, also when one of them
 Makes neighbouring LAZ tiles of hilly terrain, denoises them as one cloud in one process
 (`--together`) and on a local cluster of two workers (`--cluster local:2`), one of which is killed
 with signal 9 at a tile, compares the outputs byte by byte, and prints what every stage cost, how
-much faster two workers were, and what dask itself costs for a task. `--halo` measures instead what
-smaller tiles cost: each is computed with what is around it.
+much faster two workers were, and what dask itself costs for a task. `--tiles` measures instead what
+tiles of other sizes cost, each of which is computed with what is around it, and more steps.
 
 Stages are given in CPU seconds, because other work on the machine does not change these much.
 """
@@ -145,10 +145,8 @@ def compare(sources: list[Path], folder: Path, steps: int, workers: int) -> None
     print(f"the same command again: {time.monotonic() - again:.1f} s")
 
 
-def halo(source: Path, folder: Path, steps: int) -> None:
-    """CPU seconds of the tiles of one field, for tiles of some sizes."""
-    from dataclasses import replace
-
+def tiles(source: Path, folder: Path) -> None:
+    """CPU seconds of the tiles of one field, for tiles of some sizes, and for more steps."""
     from pointmend.cluster.crew import AloneHere
     from pointmend.cluster.plan import Plan, look_at_parts
     from pointmend.cluster.run import Run
@@ -157,22 +155,25 @@ def halo(source: Path, folder: Path, steps: int) -> None:
     from pointmend.network.weights import weights_file
     from pointmend.scans.marks import Marks
 
-    print("tile points  tiles  CPU s   against the largest  expected from the halo")
+    print("tile points  steps  tiles  CPU s   against the first  expected from the halo")
     first: tuple[float, float] | None = None
-    for points in (150_000, 40_000, 10_000):
-        out = folder / str(points)
+    for points, steps in ((150_000, 1), (40_000, 1), (10_000, 1), (150_000, 5)):
+        out = folder / f"{points}-{steps}"
         out.mkdir()
-        options = replace(SamplerOptions(), tile_points=points)
+        options = SamplerOptions(tile_points=points)
         parts = look_at_parts([(source, out / source.name)], Marks())
         plan = Plan(parts, Settings(steps=steps), options, Marks(), "default", "cpu", 1)
         weights = weights_file("default")
         Run(plan).carry_out(weights, lambda: nullcontext(AloneHere()), lambda standing: None)
-        tiles, cpu, _ = stage_costs(out)["denoising"]
-        size = parts[0].points / tiles
-        share = region_points(10**12, int(size)) / size
+        count, cpu, _ = stage_costs(out)["denoising"]
+        size = parts[0].points / count
+        share = region_points(parts[0].points, int(size)) / size
         first = first or (cpu, share)
         ratio, expected = cpu / first[0], share / first[1]
-        print(f"{points:<12,} {tiles:<6} {cpu:<7.1f} {ratio:<20.2f} {expected:.2f}", flush=True)
+        print(
+            f"{points:<12,} {steps:<6} {count:<6} {cpu:<7.1f} {ratio:<18.2f} {expected:.2f}",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=6)
     parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--halo", action="store_true")
+    parser.add_argument("--tiles", action="store_true")
     options = parser.parse_args()
     # Libraries of numerics start as many threads as there are cores, whoever asks.
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -191,8 +192,8 @@ def main() -> None:
         for number, source in enumerate(sources):
             make_field(source, number, -(-options.points // options.files))
         size = sum(source.stat().st_size for source in sources)
-        if options.halo:
-            halo(sources[0], folder, options.steps)
+        if options.tiles:
+            tiles(sources[0], folder)
             return
         print(f"{options.files} LAZ files, {size / 1e6:.0f} MB", flush=True)
         compare(sources, folder, options.steps, options.workers)

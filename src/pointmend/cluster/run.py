@@ -199,7 +199,7 @@ class _Stages:
             self.tell(Standing(stage, done, len(numbers)))
 
         for reason in self._each(stage, task, left, after).values():
-            raise InputError(reason)
+            raise InputError(f"{stage} stopped: {reason}")
 
     def _segments(self) -> NDArray[np.void]:
         """Which part of which sorted file belongs to which tile: (K,) of `SEGMENT`."""
@@ -269,5 +269,6 @@ class _Stages:
             done += 1
             self.tell(Standing(WRITING, done, len(parts)))
 
-        failed |= self._each(WRITING, tasks.merge_part, left, after)
+        for part, reason in self._each(WRITING, tasks.merge_part, left, after).items():
+            failed[part] = f"{self.plan.parts[part].source}: not written: {reason}"
         return failed
