@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from pointmend.errors import InputError, PointmendError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # Seconds in which a scheduler has to answer, and to have a worker.
 ANSWER = 20.0
 FIRST_WORKER = 60.0
+
+# Seconds after which the workers are counted again: to ask for each task would cost more than it.
+RECOUNT = 1.0
 
 # How workers that are started here differ from dask's own idea of them.
 LOCAL: dict[str, object] = {
@@ -57,6 +61,7 @@ class DaskCrew:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._threads, self._counted = 0, -RECOUNT
 
     def do(self, task: Task, work: str, numbers: Sequence[int]) -> Iterator[Outcome]:
         """Do a task for every number; one that raises is tried again elsewhere."""
@@ -67,7 +72,7 @@ class DaskCrew:
         running = as_completed(loop=self._client.loop)
 
         def hand_out() -> None:
-            while waiting and running.count() < self._threads():
+            while waiting and running.count() < self._at_once():
                 number = waiting.popleft()
                 future = self._client.submit(
                     task, work, number, pure=False, retries=ATTEMPTS - 1, key=_key(task, number)
@@ -91,10 +96,12 @@ class DaskCrew:
         except (CommClosedError, CancelledError) as error:
             raise ClusterLost(GONE) from error
 
-    def _threads(self) -> int:
-        """How many tasks can run at once."""
-        threads: dict[str, int] = self._client.nthreads()
-        return max(1, sum(threads.values()))
+    def _at_once(self) -> int:
+        """How many tasks can run at once; workers come and go."""
+        if monotonic() - self._counted > RECOUNT:
+            threads: dict[str, int] = self._client.nthreads()
+            self._threads, self._counted = max(1, sum(threads.values())), monotonic()
+        return self._threads
 
 
 def _key(task: Task, number: int) -> str:
@@ -190,17 +197,19 @@ def start_here(workers: int, max_memory: int | None) -> Iterator[Client]:
 
     # Above half as much again as was planned for, something is wrong, and a worker is ended.
     limit = "auto" if max_memory is None else max_memory * 3 // 2
-    with (
-        dask.config.set(LOCAL),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            memory_limit=limit,
-            preload="pointmend.cluster.preload",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    with ExitStack() as stack:
+        stack.enter_context(dask.config.set(LOCAL))
+        try:
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                memory_limit=limit,
+                preload="pointmend.cluster.preload",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"{workers} workers cannot be started: {one_line(error)}") from error
+        stack.enter_context(cluster)
+        yield stack.enter_context(Client(cluster))
