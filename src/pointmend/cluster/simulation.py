@@ -34,13 +34,11 @@ class Costs:
     """
     What work costs one worker, in CPU seconds.
 
-    The values are those of `python -m benchmarks.cluster` in docs/cluster.md.
-
     Attributes
     ----------
     reading, sorting, measuring, writing : per point of these stages.
     surveying : once; no other task can run beside it.
-    region : per point of a tile and its surroundings, for one step and the first look.
+    region : per point of a tile and its surroundings.
     lookup : per tile and tile of the plan, to find which are near.
     task : of the scheduler and of the list of what is finished, for a task.
     start : until a worker has started, and has read the model.
@@ -57,6 +55,21 @@ class Costs:
     start: float
 
 
+# By `python -m benchmarks.cluster` (docs/cluster.md): one process, one step, 5,089,446 points in 34
+# tiles; `lookup` is that of `Neighbourhoods.around` among 1,000 and 7,000 tiles.
+MEASURED = Costs(
+    reading=4.2e-7,
+    sorting=9.2e-7,
+    measuring=2.7e-7,
+    writing=1.44e-6,
+    surveying=8.1,
+    region=3.71e-5,
+    lookup=3.2e-7,
+    task=8.5e-3,
+    start=5.0,
+)
+
+
 @dataclass(frozen=True)
 class Job:
     """
@@ -66,14 +79,14 @@ class Job:
     ----------
     points, file_points, tile_points : of all files, of a file, of a tile.
     file_bytes : of a point in its file.
-    steps : of the sampler, in units of what `Costs.region` was measured with.
+    effort : what the steps of the sampler cost, against what `Costs.region` was measured with.
     """
 
     points: int
     file_points: int = 20_000_000
     tile_points: int = 150_000
     file_bytes: float = 8.0
-    steps: float = 1.0
+    effort: float = 1.0
 
     @property
     def halo_share(self) -> float:
@@ -171,7 +184,7 @@ def forecast(job: Job, cluster: Cluster, costs: Costs) -> Forecast:
     size = np.sort(size)[::-1] * (job.points / size.sum())
     in_file = np.full(files, job.points / files)
     surrounded = job._region / min(job.points, job.tile_points)
-    per_tile = costs.region * job.steps * surrounded * size + costs.lookup * tiles
+    per_tile = costs.region * job.effort * surrounded * size + costs.lookup * tiles
     read_tiles = min(tiles, TILES_READ)
     laid_out = {
         "reading": (costs.reading * in_file, job.file_bytes * in_file),
