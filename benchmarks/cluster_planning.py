@@ -78,6 +78,8 @@ def main() -> None:
     options = parser.parse_args()
     found = forecast(CHECKED, Cluster(2, speed=CHECKED_SPEED), MEASURED)
     print(f"check: {found.seconds:.0f} s simulated, {CHECKED_SECONDS:.0f} s measured")
+    one, two = (forecast(CHECKED, Cluster(workers), MEASURED).seconds for workers in (1, 2))
+    print(f"on free cores: {one:.0f} s with one worker, {two:.0f} s with two")
     print("\n| tile | halo | work | read and written | scheduler feeds | file system feeds |")
     print("|---|---|---|---|---|---|")
     for size in (10_000, 50_000, 150_000, 600_000):
