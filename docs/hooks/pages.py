@@ -38,6 +38,7 @@ ELSEWHERE = {
 ROOMS = (
     "cloud",
     "scans",
+    "cluster",
     "denoising",
     "diffusion",
     "network",

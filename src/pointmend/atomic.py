@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file beside its target, sync it, and rename it into place."""
-    temporary = path.with_name(path.name + ".tmp")
+def write_atomically(path: Path, content: bytes, shared: bool = False) -> None:
+    """
+    Write a file beside its target, sync it, and rename it into place.
+
+    Parameters
+    ----------
+    shared : whether other processes may write the same file at the same time; the last one wins.
+    """
+    own = f".{secrets.token_hex(4)}" if shared else ""
+    temporary = path.with_name(f"{path.name}{own}.tmp")
     with temporary.open("wb") as file:
         file.write(content)
         file.flush()

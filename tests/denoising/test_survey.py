@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -59,3 +62,12 @@ def test_little_noise_reads_the_same_from_afar() -> None:
     seen = look_at_whole(ball)
     scores = SAMPLER.first_scores((ball - ball.mean(axis=0)) / seen.scale_of(0))[:1000]
     assert reads_more(SAMPLER, seen, 0, ball[:4000], scores, 0.01) is None
+
+
+@pytest.mark.parametrize("sigma", [None, {-1: 0.1 / 3.0, 0: 0.2 / 3.0}])
+def test_a_survey_survives_plain_values(sigma: dict[int, float] | None) -> None:
+    found = replace(look_at_whole(noisy_ball(0.01)), sigma=sigma, gain=1.0 / 3.0)
+    again = survey.Survey.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert np.array_equal(again.frame.centre, found.frame.centre)
+    centre = found.frame.centre
+    assert replace(again, frame=replace(again.frame, centre=centre)) == found

@@ -17,7 +17,7 @@ from pointmend.denoising.options import SamplerOptions
 from pointmend.denoising.settings import Settings
 from pointmend.denoising.store import MemoryStore, Neighbourhoods
 from pointmend.denoising.survey import look_at_whole, survey_store
-from pointmend.denoising.tiled import denoise_store
+from pointmend.denoising.tiled import denoise_store, denoise_tile
 from pointmend.errors import InputError
 from pointmend.geometry.tiles import split_evenly
 from pointmend.network.config import NetworkConfig
@@ -89,6 +89,33 @@ def test_every_point_gets_the_result_of_its_own_tile(tiles: int) -> None:
     assert not found.shift[:, :2].any()
     assert (found.shares == 1.0).all()
     assert np.allclose(found.sigma, 0.06, rtol=0.1)
+
+
+@pytest.mark.usefixtures("_plane_scores")
+def test_tiles_share_one_noise_unless_each_is_to_read_its_own() -> None:
+    points = terrain(2500, 0.3)
+    points = points[points[:, 1] < 2.5]  # so that tiles are left and right
+    points[points[:, 0] > 2.5, 2] *= 3.0
+    shared = run(points, 2, Settings(steps=1)).found.sigma
+    assert len(np.unique(shared)) == 1
+    local = run(points, 2, Settings(steps=1, local_noise=True)).found.sigma
+    assert local.min() == pytest.approx(0.03, rel=0.1)
+    assert local.max() == pytest.approx(0.09, rel=0.1)
+
+
+@pytest.mark.usefixtures("_plane_scores")
+def test_a_tile_does_not_depend_on_the_tiles_before_it() -> None:
+    points = terrain(2500, 0.6)
+    store = MemoryStore(points, split_evenly(points, 4))
+    settings = Settings(steps=2, eta=0.5)
+    survey = survey_store(sampler(), store, points)
+    denoise_store(sampler(), store, survey, settings, lambda state: None)
+    for tile in (3, 1):
+        alone = denoise_tile(
+            sampler(), Neighbourhoods(store), tile, survey, settings, lambda state: None
+        )
+        assert alone is not None
+        assert np.array_equal(alone.shift, store.found.shift[store.rows(tile)])
 
 
 @pytest.mark.usefixtures("_plane_scores")

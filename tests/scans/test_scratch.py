@@ -30,7 +30,7 @@ def test_it_holds_what_a_store_in_memory_does(
 
     finite = points[np.isfinite(points).all(axis=1)]
     tiling = split_evenly(finite, tiles)
-    store, memory = ScratchStore(tmp_path, tiling, pieces), MemoryStore(finite, tiling)
+    store, memory = ScratchStore.sort(tmp_path, tiling, pieces), MemoryStore(finite, tiling)
     assert (store.count, store.rows) == (4998, 5000)
     for tile in range(tiles):
         read = store.read(tile)
@@ -46,10 +46,14 @@ def test_it_holds_what_a_store_in_memory_does(
         assert np.allclose(found.sigma, wanted[:, 1], rtol=1e-6)
         assert np.array_equal(found.outlier, wanted[:, 2] > 5e6)
     assert store.outliers() == np.sum(finite[:, 2] > 5e6)
+    assert store.mean_sigma() == pytest.approx(finite[:, 1].mean(), rel=1e-6)
+    again = ScratchStore(tmp_path, tiling, store.counts, store.rows)
+    assert np.array_equal(again.read(0), store.read(0))
+    assert np.array_equal(again.results(0, 5000).shift, store.results(0, 5000).shift)
 
 
 def test_results_are_nothing_until_they_are_written(tmp_path: Path, points: Float64) -> None:
-    store = ScratchStore(tmp_path, split_evenly(points[:0], 1), lambda: iter([points]))
+    store = ScratchStore.sort(tmp_path, split_evenly(points[:0], 1), lambda: iter([points]))
     assert not store.results(0, 5000).shift.any()
     assert store.outliers() == 0
 

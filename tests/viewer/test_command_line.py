@@ -26,7 +26,7 @@ def test_the_line_asks_for_the_same(
     assert words[0] == "pointmend"
     command = parse(words[1:])
     assert isinstance(command, Denoise)
-    assert command._settings() == settings
+    assert command.settings() == settings
     assert command.choice.model == model
     assert command.write_displacement == displacement
     assert command.paths[0] == Path(source)

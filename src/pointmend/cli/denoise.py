@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from pointmend.denoising.denoiser import Denoiser
     from pointmend.denoising.settings import Settings
     from pointmend.scans.budget import Budget
-    from pointmend.scans.pipeline import Tally
+    from pointmend.scans.marks import Marks
+    from pointmend.scans.tally import Tally
+
+Noise = Literal["shared", "local"]
 
 # From this many points on, a line says beforehand what is going to happen.
 LARGE = SamplerOptions.tile_points
@@ -69,6 +72,14 @@ class Denoise:
     """Let points slide along the surface, too, until they lie evenly on it."""
     max_memory: MemorySize = None
     """Memory to use, such as 4G; larger clouds are worked on in tiles, LAS and PLY from disk."""
+    together: Flag = False
+    """Take all inputs for one cloud: neighbouring files lend each other what is around a point."""
+    cluster: Annotated[
+        str | None, tyro.conf.arg(metavar="ADDRESS|local[:N]", help_behavior_hint="")
+    ] = None
+    """The same on the workers of a dask scheduler, or on N worker processes of this machine."""
+    noise: Noise = "shared"
+    """Whether all tiles of a cloud share one estimate of the noise, or each makes its own."""
     steps: Annotated[int, tyro.conf.arg(metavar="N")] = 5
     """Steps of the sampler; each takes equally long."""
     eta: Annotated[float, tyro.conf.arg(metavar="0..1")] = 0.0
@@ -88,24 +99,29 @@ class Denoise:
     def run(self) -> None:
         """Read, denoise, write, and say what was done; one bad file does not stop the others."""
         pairs = pair_up(self.paths, self.out, "denoised")
+        if self.together or self.cluster is not None:
+            from .together import denoise_together
+
+            denoise_together(self, pairs)
+            return
         for source, target in pairs:
             check_output(source, target, self.overwrite)
         from pointmend.scans.budget import memory_from
 
-        settings, memory = self._settings(), memory_from(self.max_memory)
+        settings, memory = self.settings(), memory_from(self.max_memory)
         denoiser: Denoiser | None = None
 
         def work(source: Path, target: Path) -> dict[str, Any]:
             nonlocal denoiser
             budget = self._plan(source, memory)
             if denoiser is None:  # a file that cannot be read must not wait for the model
-                options = SamplerOptions(mode=self.mode, estimator=self.estimator)
-                denoiser = self.choice.load(options)
+                denoiser = self.choice.load(self.options())
             return self._denoise(denoiser, source, target, settings, budget)
 
         run_batch(pairs, work, self.json)
 
-    def _settings(self) -> Settings:
+    def settings(self) -> Settings:
+        """What a user chooses about a run."""
         from pointmend.denoising.settings import Settings
 
         flag = self.flag_outliers or self.drop_outliers
@@ -119,7 +135,18 @@ class Denoise:
             careful=not self.even_if_clean,
             spread=self.spread,
             outliers=self.outlier_factor if flag else None,
+            local_noise=self.noise == "local",
         )
+
+    def options(self) -> SamplerOptions:
+        """How the sampler runs."""
+        return SamplerOptions(mode=self.mode, estimator=self.estimator)
+
+    def marks(self, settings: Settings) -> Marks:
+        """What is written beside the points."""
+        from pointmend.scans.marks import Marks
+
+        return Marks(self.write_displacement, self.drop_outliers, settings.outliers is not None)
 
     def _plan(self, source: Path, memory: int | None) -> Budget:
         from pointmend.scans.budget import plan_file
@@ -137,20 +164,20 @@ class Denoise:
         settings: Settings,
         budget: Budget,
     ) -> dict[str, Any]:
-        from pointmend.scans.marks import Marks
         from pointmend.scans.pipeline import denoise_file, nobody
 
-        marks = Marks(self.write_displacement, self.drop_outliers, settings.outliers is not None)
+        marks = self.marks(settings)
         with progress_bar(self.quiet) as tell:
             start = perf_counter()
             tally = denoise_file(denoiser, source, target, settings, marks, budget, tell or nobody)
             took = perf_counter() - start
-        facts = self._facts(tally, source, target, took)
+        facts = self.facts(tally, source, target, took)
         if not self.json and not self.quiet:
-            print_table(self._summary(facts))
+            print_table(self.summary(facts))
         return facts
 
-    def _facts(self, tally: Tally, source: Path, target: Path, took: float) -> dict[str, Any]:
+    def facts(self, tally: Tally, source: Path, target: Path, took: float) -> dict[str, Any]:
+        """What was done to a file, as plain values."""
         return {
             "input": str(source),
             "output": str(target),
@@ -170,7 +197,8 @@ class Denoise:
             "seconds": took,
         }
 
-    def _summary(self, facts: dict[str, Any]) -> dict[str, str]:
+    def summary(self, facts: dict[str, Any]) -> dict[str, str]:
+        """The same for people."""
         points = f"{facts['points']:,}"
         if facts["invalid"]:
             points += f", {facts['invalid']:,} of them not finite and left as they are"

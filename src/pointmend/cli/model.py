@@ -60,12 +60,4 @@ class ModelChoice:
             use_threads(self.threads)
         from pointmend.denoising.denoiser import Denoiser
 
-        try:
-            denoiser = Denoiser.load(self.model, self.device, options)
-        except (AssertionError, RuntimeError, NotImplementedError) as error:
-            # What torch raises when a device it knows by name is not there.
-            reason = str(error).splitlines()[0]
-            raise InputError(f"device {self.device!r} cannot be used here: {reason}") from error
-        if denoiser.device.type == "meta":
-            raise InputError("device 'meta' computes nothing; try auto, cpu or cuda")
-        return denoiser
+        return Denoiser.load(self.model, self.device, options)

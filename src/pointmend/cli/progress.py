@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from pointmend.cluster.run import Standing
     from pointmend.denoising.algorithm import Progress
 
 
@@ -23,20 +26,7 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    bar = Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    bar = _bar()
     with bar:
         task = bar.add_task("loading the model", total=None)
 
@@ -51,3 +41,49 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
             bar.update(task, description=doing, completed=completed, total=total)
 
         yield tell
+
+
+@contextmanager
+def stage_bar(quiet: bool) -> Iterator[Callable[[Standing], None]]:
+    """Show a bar on stderr for each stage of a run over many tiles; quiet as above."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda standing: None
+        return
+    stage = ""
+    with _bar() as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(standing: Standing) -> None:
+            nonlocal stage, task
+            in_points = standing.all_points > 0
+            completed = standing.points if in_points else standing.done
+            total = standing.all_points if in_points else standing.total
+            if standing.stage != stage:
+                bar.remove_task(task)
+                # What was done by an earlier run must not count as done in no time.
+                stage, task = standing.stage, bar.add_task("", completed=completed, total=total)
+            doing = f"{standing.stage}: {standing.done:,} of {standing.total:,}"
+            if in_points:
+                doing += " tiles"
+            if standing.speed > 0.0:
+                doing += f", {standing.speed:,.0f} points/s"
+            bar.update(task, description=doing, completed=completed)
+
+        yield tell
+
+
+def _bar() -> Bar:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    return Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -122,7 +122,13 @@ class Denoiser:
         """
         network, card = load_model(model)
         chosen = pick_device(device)
-        return cls(network.to(chosen), card, chosen, options or SamplerOptions())
+        try:
+            network = network.to(chosen)
+        except (AssertionError, RuntimeError, NotImplementedError) as error:
+            # What torch raises when a device it knows by name is not there.
+            reason = str(error).splitlines()[0]
+            raise InputError(f"device {device!r} cannot be used here: {reason}") from error
+        return cls(network, card, chosen, options or SamplerOptions())
 
     @property
     def sampler(self) -> Sampler:
@@ -308,4 +314,6 @@ def pick_device(name: str) -> torch.device:
         raise InputError(f"unknown device {name!r}; try auto, cpu or cuda") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device can be used here; try auto or cpu")
+    if device.type == "meta":
+        raise InputError("device 'meta' computes nothing; try auto, cpu or cuda")
     return device

@@ -24,6 +24,7 @@ class Settings:
     outliers : flag points this many times farther from others than is usual among these; they
         neither move nor pull others. None flags nothing.
     spread : let points slide along the surface until they lie evenly on it.
+    local_noise : every tile reads the noise off its own points, instead of one level for all.
     """
 
     steps: int = 5
@@ -35,6 +36,7 @@ class Settings:
     careful: bool = True
     outliers: float | None = None
     spread: bool = False
+    local_noise: bool = False
 
     def __post_init__(self) -> None:
         if self.steps < 1:

@@ -18,14 +18,16 @@ from .options import HALO
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 
-# Points that stand for a cloud when space is divided.
+# Points that stand for a cloud when space is divided; more of a very large one, because a tile
+# that is cut by a hundred of them is still even to a tenth.
 SAMPLE_POINTS = 200_000
+LONGEST_STRIDE = 1_500
 
 # Points of a tile whose neighbours tell how far its points reach.
 PROBES = 300
 
 
-class PointStore(Protocol):
+class PointSource(Protocol):
     """Where the points of a cloud lie, tile by tile; all of them finite."""
 
     @property
@@ -38,6 +40,10 @@ class PointStore(Protocol):
 
     def read(self, tile: int) -> Float64:
         """The points (n, 3) of a tile as they came."""
+
+
+class PointStore(PointSource, Protocol):
+    """Where the points of a cloud lie, and what becomes of them goes."""
 
     def write(self, tile: int, moved: Moved) -> None:
         """Keep what became of a tile's points, in the order `read` gave them."""
@@ -89,7 +95,7 @@ class MemoryStore:
 class Neighbourhoods:
     """The tiles of a store with their surroundings; how far each reaches is measured once."""
 
-    store: PointStore
+    store: PointSource
     reaches: dict[int, float] = field(default_factory=dict)
 
     def reach(self, tile: int) -> float:
@@ -122,4 +128,4 @@ def _local_spacing(points: Float64) -> float:
 
 def sample_stride(points: int) -> int:
     """Every so many-th point of a cloud stands for it when space is divided."""
-    return max(1, points // SAMPLE_POINTS)
+    return max(1, min(points // SAMPLE_POINTS, LONGEST_STRIDE))

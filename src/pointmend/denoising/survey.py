@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from pointmend.geometry.tiles import split_evenly
 
 from .algorithm import Sampler, Verdict
 from .gain import level_of_regions, measure_gain
-from .store import Neighbourhoods, PointStore
+from .store import Neighbourhoods, PointSource
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -75,6 +76,25 @@ class Survey:
     levels: tuple[int, ...]
     sigma: dict[int, float] | None = None
     gain: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with all digits."""
+        values = asdict(self)
+        values["frame"]["centre"] = self.frame.centre.tolist()
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Survey:
+        """The survey that `to_dict` was asked for."""
+        frame = values["frame"] | {"centre": np.array(values["frame"]["centre"])}
+        noise = values["sigma"]
+        return cls(
+            frame=CloudFrame(**frame),
+            reference=values["reference"],
+            levels=tuple(values["levels"]),
+            sigma=None if noise is None else {int(level): noise[level] for level in noise},
+            gain=values["gain"],
+        )
 
     def scale_of(self, level: int) -> float:
         """Input units per unit of the network's frame at a density level."""
@@ -172,7 +192,9 @@ def look_at_whole(points: Float64, around: Surroundings | None = None) -> Survey
     return Survey(frame, reference, common_levels(level_of(spacing, reference)))
 
 
-def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey:
+def survey_store(
+    sampler: Sampler, store: PointSource, sample: Float64, near: Neighbourhoods | None = None
+) -> Survey:
     """
     Measure spacing, density levels and noise of a whole cloud, before any of it is moved.
 
@@ -180,10 +202,11 @@ def survey_store(sampler: Sampler, store: PointStore, sample: Float64) -> Survey
     ----------
     sample : (M, 3) points that stand for the cloud. Where the survey looks depends on them, not on
         the tiles, so that tiles of another size find the same.
+    near : of the store, where it is known how far tiles reach.
     """
     places = []
     if len(store.tiling) > 1 or store.count > FRAMED_WHOLE:
-        near = Neighbourhoods(store)
+        near = near or Neighbourhoods(store)
         places = [_place(near, seed) for seed in _seeds(sample)]
     if store.count <= FRAMED_WHOLE:
         tiles = [store.read(tile) for tile in range(len(store.tiling))]

@@ -55,6 +55,18 @@ def save_model(path: Path, network: ScoreNetwork, card: ModelCard) -> None:
     path.with_suffix(".json").write_text(json.dumps(card.to_dict(), indent=1) + "\n")
 
 
+def weights_file(name: str | Path) -> Path:
+    """Where the weights are that have a name in the box, or a path."""
+    path = Path(name)
+    if path.suffix in (".safetensors", ".json"):
+        return path.with_suffix(".safetensors")
+    path = SHIPPED / f"{name}.safetensors"
+    if not path.is_file():
+        known = ", ".join(shipped_models())
+        raise InputError(f"no model named {str(name)!r}; give a .safetensors file or: {known}")
+    return path
+
+
 def load_model(name: str | Path = "default") -> tuple[ScoreNetwork, ModelCard]:
     """
     Load a network by the name of shipped weights or by path.
@@ -67,19 +79,13 @@ def load_model(name: str | Path = "default") -> tuple[ScoreNetwork, ModelCard]:
     -------
     The network in evaluation mode on the CPU, and its card.
     """
-    path = Path(name)
-    if path.suffix not in (".safetensors", ".json"):
-        path = SHIPPED / f"{name}.safetensors"
-        if not path.is_file():
-            known = ", ".join(shipped_models())
-            raise InputError(f"no model named {str(name)!r}; give a .safetensors file or: {known}")
-    weights, card_file = path.with_suffix(".safetensors"), path.with_suffix(".json")
+    path = weights_file(name)
     try:
-        values = json.loads(card_file.read_text())
+        values = json.loads(path.with_suffix(".json").read_text())
         network_config = NetworkConfig.from_dict(values["network"])
         card = ModelCard(network_config, values.get("calibration"), values.get("facts", {}))
         network = ScoreNetwork(network_config)
-        network.load_state_dict(load_file(weights))
+        network.load_state_dict(load_file(path))
     except OSError as error:
         raise InputError(f"cannot read the model {path}: {error.strerror or error}") from error
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:

@@ -13,7 +13,8 @@ from pointmend.errors import InputError
 from .budget import memory_from, plan_file
 from .convert import convert_file
 from .marks import Marks
-from .pipeline import Tally, denoise_file
+from .pipeline import denoise_file
+from .tally import Tally
 
 
 def denoise_scan(

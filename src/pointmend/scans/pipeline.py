@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -32,69 +32,14 @@ from pointmend.denoising.survey import survey_store
 from pointmend.denoising.tiled import denoise_store
 from pointmend.errors import InputError
 from pointmend.geometry.ordering import valid_rows
-from pointmend.geometry.tiles import split_evenly, tiles_for
+from pointmend.geometry.tiles import Tiling, split_evenly, tiles_for
 
 from .budget import Budget, plan_file
 from .marks import Marks, check_marks, marked
 from .scratch import ScratchStore, scratch_folder
+from .tally import Tally
 
 Float64 = NDArray[np.float64]
-
-
-@dataclass
-class Tally:
-    """
-    What became of a cloud, counted up piece by piece; lengths in the units of the file.
-
-    Attributes
-    ----------
-    points, invalid, outliers : how many there are, are not finite, were flagged.
-    held_back : points whose way was cut short because there was nothing to gain.
-    moved : points that are not where they were.
-    moved_sum, moved_largest : of the displacements.
-    sigma, spacing : noise level and spacing.
-    in_trained_range : whether the network has learned on such noise and spacing.
-    schedule : times visited.
-    lost : what the output's format cannot hold.
-    """
-
-    points: int = 0
-    invalid: int = 0
-    outliers: int = 0
-    held_back: int = 0
-    moved: int = 0
-    moved_sum: float = 0.0
-    moved_largest: float = 0.0
-    sigma: float = 0.0
-    spacing: float = 0.0
-    in_trained_range: bool = False
-    schedule: tuple[float, ...] = (0.0,)
-    lost: tuple[str, ...] = field(default_factory=tuple)
-
-    def add(
-        self, positions: Float64, shift: Float64, shares: Float64, outlier: NDArray[np.bool_]
-    ) -> None:
-        """Count some points: (n, 3), (n, 3), (n,), (n,)."""
-        valid = valid_rows(positions)
-        way = np.linalg.norm(shift, axis=1)
-        self.points += len(positions)
-        self.invalid += int(np.sum(~valid))
-        self.outliers += int(outlier.sum())
-        self.held_back += int(np.sum(valid & ~outlier & (shares < 1.0)))
-        self.moved += int(np.sum(way > 0.0))
-        self.moved_sum += float(way.sum())
-        self.moved_largest = max(self.moved_largest, float(way.max(initial=0.0)))
-
-    @property
-    def moved_mean(self) -> float:
-        """Mean displacement of the finite points."""
-        finite = self.points - self.invalid
-        return self.moved_sum / finite if finite else 0.0
-
-    @property
-    def nothing_to_gain(self) -> bool:
-        """Whether the cloud was so clean that no point was moved."""
-        return self.moved == 0
 
 
 def nobody(progress: Progress) -> None:
@@ -160,8 +105,7 @@ def _denoise_streamed(
     marks: Marks,
     report: Callable[[Progress], None],
 ) -> Tally:
-    chosen = format_of(target)
-    if chosen.pieces is None:
+    if format_of(target).pieces is None:
         raise InputError(why_not_in_pieces(target))
 
     def count_only(state: Progress) -> None:
@@ -177,16 +121,10 @@ def _denoise_streamed(
             if store.count:
                 survey = survey_store(denoiser.sampler, store, points.sample)
                 known = noise_of(survey)
-                tally.sigma = known.sigma if settings.sigma is None else settings.sigma
-                tally.spacing, tally.in_trained_range = known.spacing, known.in_trained_range
                 denoise_store(denoiser.sampler, store, survey, settings, count_only)
-                tally.schedule = store.times
-            count = store.rows - (store.outliers() if marks.drop_outliers else 0)
-            moved = _moved_pieces(reader, store, marks, tally)
-            template = next(moved)
-            tally.lost = all_losses(template, chosen)
-            moved = chain((template,), moved)
-            write_pieces(chosen.pieces, chosen, count, moved, part)
+                tally.spacing, tally.in_trained_range = known.spacing, known.in_trained_range
+                tally.sigma = noise_level(store, known.sigma, settings)
+            write_moved(reader, store, marks, tally, target, part)
     return tally
 
 
@@ -199,22 +137,66 @@ class SortedPoints:
     extent: Extent
 
 
-def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> SortedPoints:
-    """Sort the points of a file into tiles."""
-    stride = sample_stride(reader.count)
-    picked = []
+def sample_pieces(reader: PieceReader, stride: int, before: int = 0) -> tuple[Float64, Extent]:
+    """
+    Points (M, 3) that stand for a file, every so many-th, and the extent of all.
+
+    Parameters
+    ----------
+    before : rows of the same cloud that came in other files.
+    """
+    picked = [np.zeros((0, 3))]
     extent = Extent()
     for piece in reader.pieces(PIECE_ROWS):
-        positions = piece.positions[-extent.count % stride :: stride]
+        positions = piece.positions[-(before + extent.count) % stride :: stride]
         picked.append(positions[valid_rows(positions)])
         extent.add(piece)
-    sample = np.concatenate([np.zeros((0, 3)), *picked])
+    return np.concatenate(picked), extent
+
+
+def sorted_into_tiles(reader: PieceReader, folder: Path, tile_points: int) -> SortedPoints:
+    """Sort the points of a file into tiles."""
+    sample, extent = sample_pieces(reader, sample_stride(reader.count))
     tiling = split_evenly(sample, tiles_for(reader.count, tile_points))
+    store = sort_pieces(reader, folder, tiling)
+    return SortedPoints(store, sample, extent)
 
-    def positions_of_pieces() -> Iterator[Float64]:
-        return (piece.positions for piece in reader.pieces(PIECE_ROWS))
 
-    return SortedPoints(ScratchStore(folder, tiling, positions_of_pieces), sample, extent)
+def sort_pieces(reader: PieceReader, folder: Path, tiling: Tiling) -> ScratchStore:
+    """Sort the points of a file into tiles that are there already."""
+    return ScratchStore.sort(
+        folder, tiling, lambda: (piece.positions for piece in reader.pieces(PIECE_ROWS))
+    )
+
+
+def noise_level(store: ScratchStore, surveyed: float, settings: Settings) -> float:
+    """The noise to report of a denoised store: as given, as surveyed, or the mean of its tiles."""
+    if settings.sigma is not None:
+        return settings.sigma
+    return store.mean_sigma() if settings.local_noise else surveyed
+
+
+def write_moved(
+    reader: PieceReader, store: ScratchStore, marks: Marks, tally: Tally, target: Path, part: Path
+) -> None:
+    """
+    Write a file's points with what became of them, in its own order, and count them.
+
+    Parameters
+    ----------
+    store : holds the results of the file that `reader` reads.
+    tally : is added to.
+    target : says which format is written; it can be written in pieces.
+    part : the temporary file of `put_in_place(target)`.
+    """
+    chosen = format_of(target)
+    assert chosen.pieces is not None
+    tally.schedule = store.times
+    count = store.rows - (store.outliers() if marks.drop_outliers else 0)
+    moved = _moved_pieces(reader, store, marks, tally)
+    template = next(moved)
+    tally.lost = all_losses(template, chosen)
+    write_pieces(chosen.pieces, chosen, count, chain((template,), moved), part)
 
 
 def _moved_pieces(

@@ -17,10 +17,13 @@ from pointmend.geometry.ordering import valid_rows
 from pointmend.geometry.tiles import Tiling
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 
 # What is kept of a point while it waits for its tile, and of its result.
 WAITING = np.dtype([("position", "<f8", 3), ("row", "<i8")])
 RESULT = np.dtype([("shift", "<f8", 3), ("share", "<f4"), ("sigma", "<f4"), ("outlier", "?")])
+
+SORTED = "tiles"
 
 # Rows scattered over a result file at once: each may touch a page of its own.
 SCATTERED = 16_384
@@ -34,10 +37,10 @@ class ScratchStore:
 
     Parameters
     ----------
-    folder : an empty one, for 32 and 33 bytes per point.
+    folder : of `sort`.
     tiling : of space.
-    pieces : gives the positions (n, 3) of the file piece by piece, from the beginning, each time
-        it is called. Rows that are not finite take no part.
+    counts : (T,) points in each tile.
+    rows : of the file.
 
     Attributes
     ----------
@@ -45,29 +48,44 @@ class ScratchStore:
     times : what the sampler visited in the last tile.
     """
 
-    def __init__(
-        self, folder: Path, tiling: Tiling, pieces: Callable[[], Iterator[Float64]]
-    ) -> None:
+    def __init__(self, folder: Path, tiling: Tiling, counts: Int64, rows: int) -> None:
         self.tiling = tiling
-        self._waiting = folder / "tiles"
+        self.counts = counts
+        self.rows = rows
+        self.times: tuple[float, ...] = (0.0,)
+        self._folder = folder
         self._results = folder / "results"
+        self._first = np.concatenate([[0], np.cumsum(counts)])
+
+    @classmethod
+    def sort(
+        cls, folder: Path, tiling: Tiling, pieces: Callable[[], Iterator[Float64]]
+    ) -> ScratchStore:
+        """
+        Sort the points of a file into tiles.
+
+        Parameters
+        ----------
+        folder : an empty one, for 32 and 33 bytes per point.
+        pieces : gives the positions (n, 3) of the file piece by piece, from the beginning, each
+            time it is called. Rows that are not finite take no part.
+        """
         counts = np.zeros(len(tiling), dtype=np.int64)
         rows = 0
         for positions in pieces():
             finite = valid_rows(positions)
             counts += np.bincount(tiling.tile_of(positions[finite]), minlength=len(tiling))
             rows += len(positions)
-        self._first = np.concatenate([[0], np.cumsum(counts)])
-        self.rows = rows
-        self.times: tuple[float, ...] = (0.0,)
-        self._fill(pieces)
-        with self._results.open("wb") as file:
+        store = cls(folder, tiling, counts, rows)
+        store._fill(pieces)
+        with store._results.open("wb") as file:
             file.truncate(rows * RESULT.itemsize)
+        return store
 
     def _fill(self, pieces: Callable[[], Iterator[Float64]]) -> None:
         place = self._first[:-1].copy()
         start = 0
-        with self._waiting.open("wb") as file:
+        with (self._folder / SORTED).open("wb") as file:
             for positions in pieces():
                 row = np.flatnonzero(valid_rows(positions))
                 tile = self.tiling.tile_of(positions[row])
@@ -88,10 +106,7 @@ class ScratchStore:
         return int(self._first[-1])
 
     def _read(self, tile: int) -> NDArray[np.void]:
-        first, end = self._first[tile], self._first[tile + 1]
-        return np.fromfile(
-            self._waiting, WAITING, int(end - first), offset=int(first) * WAITING.itemsize
-        )
+        return read_waiting(self._folder, int(self._first[tile]), int(self.counts[tile]))
 
     def read(self, tile: int) -> Float64:
         """The points (n, 3) of a tile."""
@@ -113,8 +128,18 @@ class ScratchStore:
 
     def outliers(self) -> int:
         """How many points were flagged."""
-        pieces = range(0, self.rows, PIECE_ROWS)
-        return sum(int(self.results(first, PIECE_ROWS).outlier.sum()) for first in pieces)
+        return sum(int(found.outlier.sum()) for found in self._all_results())
+
+    def mean_sigma(self) -> float:
+        """The mean noise level that points were treated with, outliers and holes left out."""
+        total, count = 0.0, 0
+        for found in self._all_results():
+            treated = found.sigma > 0.0
+            total, count = total + float(found.sigma[treated].sum()), count + int(treated.sum())
+        return total / count if count else 0.0
+
+    def _all_results(self) -> Iterator[Moved]:
+        return (self.results(first, PIECE_ROWS) for first in range(0, self.rows, PIECE_ROWS))
 
     def results(self, start: int, rows: int) -> Moved:
         """What became of rows start ... start + rows of the file."""
@@ -126,6 +151,11 @@ class ScratchStore:
             np.ascontiguousarray(found["outlier"]),
             self.times,
         )
+
+
+def read_waiting(folder: Path, first: int, count: int) -> NDArray[np.void]:
+    """Some points (count,) of a sorted file, as `WAITING`."""
+    return np.fromfile(folder / SORTED, WAITING, count, offset=first * WAITING.itemsize)
 
 
 @contextmanager
