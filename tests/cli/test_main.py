@@ -102,8 +102,10 @@ def test_bad_input_from_the_shell(tmp_path: Path) -> None:
 
 def test_ctrl_c_from_the_shell(scan: Path, model: str) -> None:
     before = sorted(scan.parent.iterdir())
+    # A suite that was started in the background has handed an ignored SIGINT down.
     code = (
         "import os, signal, sys, time; from pointmend import Denoiser;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pointmend.cli.main import entry;"
         "wait = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60));"
         "Denoiser.run = wait; entry()"
