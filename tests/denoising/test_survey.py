@@ -41,17 +41,23 @@ def test_noise_the_network_knows_settles_and_wider_noise_does_not(
 
 
 @pytest.mark.parametrize(
-    ("sigma", "settled", "zooms"),
-    [(0.02, True, False), (0.02, False, True), (0.04, True, True)],
+    ("length", "sigma", "settled", "zooms"),
+    [
+        (0.5, 0.02, True, False),
+        (0.5, 0.02, False, True),
+        (0.5, 0.04, True, True),
+        (1, 0.02, True, True),
+    ],
+    ids=["thin", "does not settle", "surely wide", "the sample is surely wide"],
 )
 def test_what_reads_wider_from_afar_may_be_thin(
-    monkeypatch: pytest.MonkeyPatch, sigma: float, settled: bool, zooms: bool
+    monkeypatch: pytest.MonkeyPatch, length: float, sigma: float, settled: bool, zooms: bool
 ) -> None:
     monkeypatch.setattr(survey, "settles", lambda *args: settled)
     ball = noisy_ball(0.06)
     seen = look_at_whole(ball)
     scores = SAMPLER.first_scores((ball - ball.mean(axis=0)) / seen.scale_of(0))[:1000]
-    larger = reads_more(SAMPLER, seen, 0, ball[:4000], scores, sigma)
+    larger = reads_more(SAMPLER, seen, 0, ball[:4000], length * scores, sigma)
     assert (larger is not None) == zooms
     if larger is not None:
         assert larger.frame.scale > seen.frame.scale
