@@ -1,6 +1,7 @@
 """A viewer that runs, and a browser that looks at it."""
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from pointmend import Denoiser, PointCloud, write
+from pointmend import Denoiser, PointCloud, Result, write
+from pointmend.denoising.algorithm import Progress, Report
+from pointmend.denoising.settings import Settings
 from pointmend.viewer.jobs import Runner
 from pointmend.viewer.server import Viewer
 from pointmend.viewer.shared import Shared
@@ -55,6 +58,31 @@ def viewer() -> Iterator[Viewer]:
     started = Viewer(Shared((), None, ["default"], load, Runner()))
     yield started
     started.stop()
+
+
+@pytest.fixture
+def go_on(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Runs stand still after the second step until this is called, however slow the browser is."""
+    wanted = threading.Event()
+    run = Denoiser.run
+
+    def stop_in_the_middle(
+        self: Denoiser,
+        points: Float64,
+        settings: Settings,
+        report: Report | None = None,
+        ignore: NDArray[np.bool_] | None = None,
+    ) -> Result:
+        def tell(state: Progress) -> None:
+            if report is not None:
+                report(state)
+            if state.step == 2:
+                assert wanted.wait(60)
+
+        return run(self, points, settings, tell, ignore)
+
+    monkeypatch.setattr(Denoiser, "run", stop_in_the_middle)
+    return wanted.set
 
 
 OpenTab = Callable[[], Page]
