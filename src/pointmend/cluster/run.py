@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,33 +172,43 @@ class _Stages:
         return self._write(segments, bad_tiles)
 
     def _each(
-        self, stage: str, task: Task, numbers: Sequence[int], after: Callable[[int], None]
+        self,
+        stage: str,
+        task: Task,
+        numbers: Sequence[int],
+        left: Sequence[int],
+        points: Mapping[int, int] | None = None,
     ) -> dict[int, str]:
-        """Do a task for every number; what works is noted, what failed is returned with why."""
+        """
+        Do a task for all numbers that are left; what works is noted, what fails returned with why.
+
+        Parameters
+        ----------
+        numbers : all of the stage, of which `left` are still to be done.
+        points : how many points each of them stands for, in the stage in which they are moved.
+        """
+        points = points or {}
+        everything = sum(points.values())
+        done = len(numbers) - len(left)
+        moved = before = everything - sum(points.get(number, 0) for number in left)
+        began = monotonic()
+        self.tell(Standing(stage, done, len(numbers), moved, everything))
         failed: dict[int, str] = {}
-        if not numbers:
-            return failed
-        for outcome in self.crew.do(task, str(self.work.path), numbers):
+        for outcome in self.crew.do(task, str(self.work.path), left) if left else ():
             if outcome.value is None:
                 failed[outcome.number] = outcome.error
-            else:
-                self.finished.note(stage, outcome.number, outcome.value)
-                after(outcome.number)
+                continue
+            self.finished.note(stage, outcome.number, outcome.value)
+            done, moved = done + 1, moved + points.get(outcome.number, 0)
+            speed = (moved - before) / max(1e-9, monotonic() - began)
+            self.tell(Standing(stage, done, len(numbers), moved, everything, speed))
         return failed
 
     def _must(self, stage: str, task: Task, numbers: Sequence[int]) -> None:
         """Do a stage of which nothing may fail."""
         known = self.finished.of(stage)
         left = [number for number in numbers if number not in known]
-        done = len(numbers) - len(left)
-        self.tell(Standing(stage, done, len(numbers)))
-
-        def after(number: int) -> None:
-            nonlocal done
-            done += 1
-            self.tell(Standing(stage, done, len(numbers)))
-
-        for reason in self._each(stage, task, left, after).values():
+        for reason in self._each(stage, task, numbers, left).values():
             raise InputError(f"{stage} stopped: {reason}")
 
     def _segments(self) -> NDArray[np.void]:
@@ -226,18 +236,7 @@ class _Stages:
         left = [tile for tile in tiles if not self._is_kept(tile, known.get(tile))]
         # Large ones first: a large one that is begun last would keep all others waiting.
         left.sort(key=lambda tile: -points[tile])
-        everything = sum(points.values())
-        done, moved = len(tiles) - len(left), everything - sum(points[tile] for tile in left)
-        before, began = moved, monotonic()
-        self.tell(Standing(DENOISING, done, len(tiles), moved, everything))
-
-        def after(tile: int) -> None:
-            nonlocal done, moved
-            done, moved = done + 1, moved + points[tile]
-            speed = (moved - before) / max(1e-9, monotonic() - began)
-            self.tell(Standing(DENOISING, done, len(tiles), moved, everything, speed))
-
-        return self._each(DENOISING, tasks.denoise_one, left, after)
+        return self._each(DENOISING, tasks.denoise_one, tiles, left, points)
 
     def _is_kept(self, tile: int, noted: Value | None) -> bool:
         """Whether the result of a tile is there as it was written."""
@@ -261,14 +260,6 @@ class _Stages:
                 )
         parts = [part for part in range(len(self.plan.parts)) if part not in failed]
         left = [part for part in parts if not self.run.is_written(part)]
-        done = len(parts) - len(left)
-        self.tell(Standing(WRITING, done, len(parts)))
-
-        def after(part: int) -> None:
-            nonlocal done
-            done += 1
-            self.tell(Standing(WRITING, done, len(parts)))
-
-        for part, reason in self._each(WRITING, tasks.merge_part, left, after).items():
+        for part, reason in self._each(WRITING, tasks.merge_part, parts, left).items():
             failed[part] = f"{self.plan.parts[part].source}: not written: {reason}"
         return failed
