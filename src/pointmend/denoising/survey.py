@@ -131,14 +131,13 @@ def reads_more(
     larger = survey.zoomed_out
     if larger is None:
         return None
-    scale = larger.scale_of(level)
-    before = sampler.estimate_sigma(scores, survey.network_spacing) * survey.scale_of(level)
+    usual, scale = survey.scale_of(level), larger.scale_of(level)
+    reading = sampler.estimate_sigma(scores, survey.network_spacing)
     found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
     after = sampler.estimate_sigma(found, larger.network_spacing) * scale
-    if not _is_wider(after, before, survey.scale_of(level)):
+    if not _is_wider(after, reading * usual, usual):
         return None
-    reading = max(sigma, before / survey.scale_of(level))
-    if reading < SURELY_WIDE and settles(sampler, survey, level, points, len(scores)):
+    if max(sigma, reading) < SURELY_WIDE and settles(sampler, survey, level, points, len(scores)):
         return None
     return larger
 
