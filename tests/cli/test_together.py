@@ -12,12 +12,8 @@ import pytest
 
 from pointmend import PointCloud, read, write
 from pointmend.cli.denoise import Denoise
-from pointmend.cli.progress import stage_bar
 from pointmend.cli.together import make_plan
-from pointmend.cluster.run import Standing
 from pointmend.network.weights import weights_file
-
-from .test_progress import Terminal
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -111,22 +107,6 @@ def test_a_missing_extra_is_told_of(
     code, _, err = run("denoise", *fields, "--out", tmp_path, "--cluster", "local:2")
     assert code == 2
     assert "pip install 'pointmend[cluster]'" in err
-
-
-def test_the_bar_tells_tiles_speed_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
-    with stage_bar(quiet=False) as tell:
-        tell(Standing("sorting", 1, 3))
-    assert "sorting: 1 of 3 " in terminal.getvalue()
-    with stage_bar(quiet=False) as tell:
-        tell(Standing("sorting", 3, 3))
-        tell(Standing("denoising", 2, 8, 300, 1200))
-        tell(Standing("denoising", 3, 8, 480, 1200, 60.0))
-    assert "denoising: 3 of 8 tiles, 60 points/s" in terminal.getvalue()
-    assert " 40 %" in terminal.getvalue()
 
 
 def test_what_ctrl_c_cuts_short_goes_on_where_it_was(tmp_path: Path, model: str) -> None:
