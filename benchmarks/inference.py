@@ -6,9 +6,10 @@ How fast is pointmend: against SBD, against the machine, and from a standing sta
 DATA holds the PU-Net benchmark and SBD's published weights (peers/sbd.safetensors). For every size
 one noisy input of the benchmark (2 %) is denoised by SBD's own 30-step sampler and by pointmend, in
 this process and with the same number of threads, and once more by each in a process of its own for
-its peak memory. Then: what share of the time matrix products alone would take at the rate this
-machine reaches on them, and how long the command takes from its start to a written file. Nothing
-else should run meanwhile.
+its peak memory: SBD as published, which takes all patches of a cloud at once, and as it is timed
+here, one patch after the other. Then: what share of the time matrix products alone would take at
+the rate this machine reaches on them, and how long the command takes from its start to a written
+file. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.peak_memory import AT_ONCE
 from pointmend.cloud.files import write
 from pointmend.cloud.point_cloud import PointCloud
 from pointmend.evaluation.metrics import point_to_mesh
@@ -39,21 +41,6 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.02
 ROUNDS = 3
-
-# One method on one cloud, with nothing else in the process; prints the peak in MB.
-ALONE = """
-import sys
-from pathlib import Path
-import numpy as np, torch
-from pointmend.methods.method import Task
-from pointmend.methods.registry import contestant
-name, data, model, cloud, threads = sys.argv[1:]
-torch.set_num_threads(int(threads))
-method = contestant(name, data=Path(data), model=model).method
-method(Task(np.load(cloud), level=0.02))
-status = Path("/proc/self/status").read_text()  # ru_maxrss would be inherited from the parent
-print(int(status.split("VmHWM:")[1].split()[0]) / 1024)
-"""
 
 
 def wall(action: Callable[[], object], rounds: int) -> float:
@@ -73,7 +60,7 @@ def peak_memory(name: str, options: argparse.Namespace, points: Floats) -> float
         np.save(cloud, points)
         words = [name, str(options.data), options.model, str(cloud), str(options.threads)]
         done = subprocess.run(
-            [sys.executable, "-c", ALONE, *words],
+            [sys.executable, "-m", "benchmarks.peak_memory", *words],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -109,11 +96,11 @@ def against_sbd(options: argparse.Namespace, case: Case) -> None:
     fast = wall(run(ours), ROUNDS)
     slow = wall(run(theirs), 1)
     fast = statistics.median([fast, wall(run(ours), ROUNDS)])  # before and after: load may change
-    memory = [peak_memory(name, options, case.noisy) for name in ("pointmend", "sbd")]
+    memory = [peak_memory(name, options, case.noisy) for name in ("pointmend", AT_ONCE, "sbd")]
     errors = [1e5 * point_to_mesh(results[m.name], case.mesh).total for m in (ours, theirs)]
     print(
         f"{case.points:<8,} {fast:<10.2f} {slow:<8.1f} {slow / fast:<7.1f} "
-        f"{memory[0]:<8.0f} {memory[1]:<8.0f} {memory[0] / memory[1]:<6.2f} "
+        f"{memory[0]:<8.0f} {memory[1]:<8.0f} {memory[0] / memory[1]:<7.2f} {memory[2]:<8.0f} "
         f"{errors[0]:<8.2f} {errors[1]:<8.2f} {case.points / fast:,.0f}",
         flush=True,
     )
@@ -160,7 +147,8 @@ def main() -> None:
 
     print(f"{options.shape} with 2 % noise, {options.threads} thread(s)")
     print(
-        "points   pointmend  SBD s    times   MB       SBD MB   share  P2M      SBD's    points/s"
+        "points   pointmend  SBD s    times   MB       SBD MB   share   by patch P2M      SBD's    "
+        "points/s"
     )
     for case in cases:
         against_sbd(options, case)

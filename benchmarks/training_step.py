@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from benchmarks.sbd_training import SBD
+from benchmarks.plain_sbd import SBD
 from pointmend.geometry.procedural import demo_shape
 from pointmend.network.score import ScoreNetwork
 from pointmend.training.algorithm import batch_losses, prepare_batch
