@@ -35,6 +35,28 @@ def test_methods_are_measured_on_any_folder_of_meshes(
         assert (out / f"evaluate-meshes.{suffix}").is_file()
 
 
+def test_every_shape_can_be_shown(
+    meshes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    words = ["evaluate", str(meshes), "--methods", "identity", "jet", "--points", "300"]
+    words += ["--levels", "0.02", "--metrics", "p2m", "--by-shape"]
+    words += ["--out", str(out), "--cache", str(tmp_path / "cache")]
+    assert main(words) == 0
+    assert "Shape by shape" in capsys.readouterr().out
+    means, shapes = (
+        {
+            (row["group"], row["method"]): float(row["0.3k 2 % P2M"])
+            for row in csv.DictReader((out / f"{name}.csv").read_text().splitlines())
+        }
+        for name in ("evaluate-meshes", "evaluate-meshes-2")
+    )
+    assert {shape for shape, _ in shapes} == {"ring", "box"}
+    for (_, method), mean in means.items():
+        assert shapes["ring", method] + shapes["box", method] == pytest.approx(2.0 * mean)
+    assert (out / "meshes-0-3k-2.png").is_file()
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

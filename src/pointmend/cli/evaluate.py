@@ -43,6 +43,8 @@ class Evaluate:
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: all)")
     ] = None
     """Take only the first shapes."""
+    by_shape: bool = False
+    """Also show every single shape, with a picture of the three the last method is worst on."""
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "default"
     """Our weights: a name in the box, or a .safetensors file."""
     steps: Annotated[int, tyro.conf.arg(metavar="N")] = 5
@@ -61,8 +63,10 @@ class Evaluate:
         from pointmend.evaluation.cells import METRICS, CellStore
         from pointmend.evaluation.tables import Table
         from pointmend.evaluation.testsets import open_test_set
-        from pointmend.experiments.bench import Findings
-        from pointmend.experiments.grid import Column, Grid, head, measured_rows
+        from pointmend.experiments.bench import Findings, Workbench
+        from pointmend.experiments.by_shape import add_shapes
+        from pointmend.experiments.grid import Column, Grid, mean, measured_rows
+        from pointmend.experiments.paper_tables import heads
         from pointmend.experiments.targets import write_findings
         from pointmend.methods.registry import contestants
 
@@ -77,12 +81,15 @@ class Evaluate:
         make_folder(self.out)
         with cell_progress() as tell:
             grid = Grid(CellStore(self.out / "cells"), self.shapes, tell)
-            found = grid.run(test_set, peers, columns)
-        names = [head(column, metric) for column in columns for metric in self.metrics]
-        rows = measured_rows(found, peers, columns, self.metrics)
+            cells = grid.measure(test_set, peers, columns)
+        means = {key: mean(measured) for key, measured in cells.items()}
+        rows = measured_rows(means, peers, columns, self.metrics)
         shapes = len(test_set.shapes[: self.shapes])
         note = f"{shapes} shapes, {self.pattern} noise, CD x 1e4, P2M x 1e5 (published variant)."
         title = f"{test_set.name}: means over {shapes} shapes"
-        findings = Findings(title, [Table(title, names, rows, [note])])
+        findings = Findings(title, [Table(title, heads(columns, self.metrics), rows, [note])])
+        if self.by_shape:
+            bench = Workbench(self.data, self.out, grid, cache=self.cache)
+            add_shapes(findings, bench, test_set, peers, columns, self.metrics, cells)
         written = write_findings(findings, self.out, f"evaluate-{test_set.name}")
         show(findings, written[0])

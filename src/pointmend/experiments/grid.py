@@ -55,8 +55,15 @@ class Grid:
     def run(
         self, test_set: TestSet, contestants: Sequence[Contestant], columns: Sequence[Column]
     ) -> dict[tuple[str, Column], Measurement]:
+        """The mean measurement of every method (by its name) in every column."""
+        found = self.measure(test_set, contestants, columns)
+        return {key: mean(cells) for key, cells in found.items()}
+
+    def measure(
+        self, test_set: TestSet, contestants: Sequence[Contestant], columns: Sequence[Column]
+    ) -> dict[tuple[str, Column], list[Measurement]]:
         """
-        The mean measurement of every method (by its name) in every column.
+        What every method (by its name) reaches in every column, shape by shape.
 
         Case by case, all methods on one cloud before the next is read: an interrupted run has
         whole shapes, and the store makes the next run go on there.
@@ -74,7 +81,7 @@ class Grid:
                     found.setdefault((contestant.name, column), []).append(cell)
                     done += 1
         self.tell(done, total, "done")
-        return {key: mean(cells) for key, cells in found.items()}
+        return found
 
 
 def mean(cells: Sequence[Measurement]) -> Measurement:
