@@ -151,8 +151,7 @@ from pointmend.training.trainer import Limits, Trainer
 import signal
 trainer = Trainer(make_shapes(), CONFIG, Path({run!r}))
 signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
-print("ready", flush=True)
-trainer.train(Limits({limits}))
+trainer.train(Limits({limits}), lambda report: print("stepped", flush=True))
 """
 
 
@@ -189,8 +188,7 @@ def test_kill_9_while_saving_never_costs_a_checkpoint(tmp_path: Path) -> None:
 def test_sigterm_stops_cleanly_with_a_checkpoint(tmp_path: Path) -> None:
     process = start(tmp_path, "steps=100000, save_every=60.0")
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1.5)
+    assert process.stdout.readline() == "stepped\n"
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
