@@ -9,7 +9,7 @@ from pointmend.errors import InputError
 from pointmend.geometry import sample_cache
 from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.procedural import box, torus
-from pointmend.training.library import Source, build_shape, open_library
+from pointmend.training.library import Source, build_shape, open_library, with_thin_shapes
 from pointmend.training.shapes import SampledSurface
 
 
@@ -64,6 +64,17 @@ def test_the_hash_follows_the_geometry(folder: Path) -> None:
     assert open_library(folder, lambda line: None).digest == first
     write_off(box(), folder / "meshes" / "deep" / "torus.off")
     assert open_library(folder, lambda line: None).digest != first
+
+
+def test_thin_shapes_can_be_added(folder: Path) -> None:
+    library = open_library(folder, lambda line: None)
+    more = with_thin_shapes(library, 3)
+    assert more.training[: len(library.training)] == library.training
+    added = more.training[len(library.training) :]
+    assert [source.name for source in added] == ["thin-000", "thin-001", "thin-002"]
+    assert len({source.digest for source in added}) == 3
+    assert more.digest == with_thin_shapes(library, 3).digest != library.digest
+    assert more.validation == library.validation
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:

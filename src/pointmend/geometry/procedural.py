@@ -37,7 +37,7 @@ def knot(around: int = 240, across: int = 30, thickness: float = 0.32) -> Mesh:
     normal = np.cross(binormal, tangent)
     w = _angles(across)[None, :, None]
     tube = thickness * (np.cos(w) * normal[:, None] - np.sin(w) * binormal[:, None])
-    return _closed_grid(curve[:, None] + tube)
+    return fitted(closed_grid(curve[:, None] + tube))
 
 
 def gear(teeth: int = 12, steps_per_tooth: int = 20, layers: int = 8) -> Mesh:
@@ -70,29 +70,29 @@ def demo_shape(around: int = 160, across: int = 48) -> Mesh:
 
 def box(cells: int = 30) -> Mesh:
     """A cube with sharp edges."""
-    return _shell((cells, cells, cells), np.array([1.0, 1.0, 1.0]))
+    return fitted(block((cells, cells, cells), np.ones(3)))
 
 
 def thin_plate(cells: int = 64) -> Mesh:
     """A plate a fiftieth as thick as it is long: two sheets 3 % of the sphere's radius apart."""
-    return _shell((cells, cells * 3 // 4, 2), np.array([1.0, 0.75, 0.02]))
+    return fitted(block((cells, cells * 3 // 4, 2), np.array([1.0, 0.75, 0.02])))
 
 
 def rounded_box(cells: int = 36, rounding: float = 0.35) -> Mesh:
     """A block with flat sides and rounded edges; ``rounding`` is the radius over the half side."""
-    block = _shell((cells, cells, cells), np.array([1.0, 1.0, 1.0]), fit=False)
-    core = np.clip(block.vertices, rounding - 1.0, 1.0 - rounding)
-    return _fitted(core + rounding * _unit(block.vertices - core), block.faces)
+    cube = block((cells, cells, cells), np.ones(3))
+    core = np.clip(cube.vertices, rounding - 1.0, 1.0 - rounding)
+    return fitted(Mesh(core + rounding * _unit(cube.vertices - core), cube.faces))
 
 
 def bumpy_sphere(cells: int = 36, height: float = 0.12) -> Mesh:
     """A sphere with smooth bumps; ``height`` is theirs over the sphere's radius."""
-    block = _shell((cells, cells, cells), np.array([1.0, 1.0, 1.0]), fit=False)
+    cube = block((cells, cells, cells), np.ones(3))
     # Cells of equal angle, not of equal side, come out nearly equal on the sphere.
-    direction = _unit(np.tan(0.25 * np.pi * block.vertices))
+    direction = _unit(np.tan(0.25 * np.pi * cube.vertices))
     x, y, z = (6.0 * direction).T
     bumps = np.sin(x) * np.sin(y + 0.5) + np.sin(y) * np.sin(z + 0.5) + np.sin(z) * np.sin(x + 0.5)
-    return _fitted((1.0 + height * bumps)[:, None] * direction, block.faces)
+    return fitted(Mesh((1.0 + height * bumps)[:, None] * direction, cube.faces))
 
 
 SHAPES: dict[str, Callable[[], Mesh]] = {
@@ -117,23 +117,25 @@ def _unit(vectors: Floats) -> Floats:
     return unit
 
 
-def _fitted(vertices: Floats, faces: Ints) -> Mesh:
-    centre, radius = unit_sphere(vertices)
-    return Mesh((vertices - centre) / radius, faces)
+def fitted(mesh: Mesh) -> Mesh:
+    """Moved and scaled to fill the unit sphere."""
+    centre, radius = unit_sphere(mesh.vertices)
+    return Mesh((mesh.vertices - centre) / radius, mesh.faces)
 
 
 def _ring(u: Floats, radius: Floats, height: Floats) -> Mesh:
     """A grid ``(U, W)`` of distances from and heights along the z axis, swept round it by ``u``."""
-    return _closed_grid(np.stack((radius * np.cos(u), radius * np.sin(u), height), axis=-1))
+    grid = np.stack((radius * np.cos(u), radius * np.sin(u), height), axis=-1)
+    return fitted(closed_grid(grid))
 
 
-def _closed_grid(points: Floats) -> Mesh:
+def closed_grid(points: Floats) -> Mesh:
     """Join a grid of points ``(U, W, 3)`` that closes upon itself in both directions."""
     index = np.arange(points.shape[0] * points.shape[1]).reshape(points.shape[:2])
     right = np.roll(index, -1, axis=0)
     above = np.roll(index, -1, axis=1)
     across = np.roll(right, -1, axis=1)
-    return _fitted(points.reshape(-1, 3), _two_triangles(index, right, across, above))
+    return Mesh(points.reshape(-1, 3), _two_triangles(index, right, across, above))
 
 
 def _two_triangles(a: Ints, b: Ints, c: Ints, d: Ints) -> Ints:
@@ -143,7 +145,7 @@ def _two_triangles(a: Ints, b: Ints, c: Ints, d: Ints) -> Ints:
     return np.stack((first, second), axis=1).reshape(-1, 3)
 
 
-def _shell(cells: tuple[int, int, int], half: Floats, fit: bool = True) -> Mesh:
+def block(cells: tuple[int, int, int], half: Floats) -> Mesh:
     """The surface of a block cut into cells, from ``-half`` to ``half``, no vertex twice."""
     quads: list[Ints] = []
     for axis in range(3):
@@ -159,5 +161,4 @@ def _shell(cells: tuple[int, int, int], half: Floats, fit: bool = True) -> Mesh:
             quads.append(quad)
     lattice, index = np.unique(np.concatenate(quads).reshape(-1, 3), axis=0, return_inverse=True)
     faces = _two_triangles(*index.reshape(-1, 4).T)
-    vertices = half * (2.0 * lattice / np.array(cells) - 1.0)
-    return _fitted(vertices, faces) if fit else Mesh(vertices, faces)
+    return Mesh(half * (2.0 * lattice / np.array(cells) - 1.0), faces)

@@ -33,6 +33,8 @@ class TrainingConfig:
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
+    thin_shapes : thin-walled shapes made here (`geometry/thin.py`) that are added to those of the
+        data folder: ready-made collections have few of them.
     batch : patches per step and process.
     learning_rate, warmup, weight_decay, ema : AdamW, its warm-up in steps, and the decay of the
         averaged weights that are validated and released.
@@ -49,6 +51,7 @@ class TrainingConfig:
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
+    thin_shapes: int = 0
     batch: int = 8
     learning_rate: float = 1.5e-3
     warmup: int = 100

@@ -6,7 +6,7 @@ import hashlib
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -22,6 +22,7 @@ from pointmend.geometry.meshes import (
 )
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.sample_cache import cached_poisson_disk
+from pointmend.geometry.thin import thin_shape
 
 from .shapes import MeshSurface, SampledSurface, Shape
 
@@ -137,6 +138,15 @@ def open_library(folder: Path, warn: Warn) -> Library:
             f"put {' '.join(MESH_SUFFIXES)} files there"
         )
     return library
+
+
+def with_thin_shapes(library: Library, count: int) -> Library:
+    """The library with so many thin-walled shapes more to train on, always the same ones."""
+    made = [
+        Source(f"thin-{number:03}", thin_shape(np.random.default_rng(number)))
+        for number in range(count)
+    ]
+    return replace(library, training=[*library.training, *made])
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, PurePosixPath]]:

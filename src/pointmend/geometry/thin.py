@@ -1,0 +1,108 @@
+"""Geometry: thin-walled shapes drawn at random: sheets, ribs, hollow blocks, tubes, some bent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .meshes import Mesh
+from .procedural import block, closed_grid, fitted
+
+Floats = NDArray[np.float64]
+
+# Walls and the gaps between them, in radii of the shape: about as wide as one to six times the
+# noise that training shows, where two sides can just be told apart.
+THINNEST, THICKEST = 0.02, 0.15
+NARROWEST_GAP, WIDEST_GAP = 0.06, 0.4
+LONGEST_EDGE = 0.06
+MOST_BEND = 0.25
+
+
+def thin_shape(rng: np.random.Generator) -> Mesh:
+    """A closed thin-walled shape that fills the unit sphere."""
+    kind = (_sheet, _ribs, _hollow_block, _tube)[int(rng.integers(4))]
+    return fitted(_bent(kind(rng), rng))
+
+
+def _sheet(rng: np.random.Generator) -> Mesh:
+    """One plate."""
+    return _plate(rng.uniform(0.4, 1.0, 2), _wall(rng))
+
+
+def _ribs(rng: np.random.Generator) -> Mesh:
+    """Plates side by side, all of one size."""
+    sides = rng.uniform(0.4, 0.9, 2)
+    plates, height = [], 0.0
+    for _ in range(int(rng.integers(2, 6))):
+        wall = _wall(rng)
+        plate = _plate(sides, wall)
+        plates.append(Mesh(plate.vertices + np.array([0.0, 0.0, height + 0.5 * wall]), plate.faces))
+        height += wall + _log_uniform(rng, NARROWEST_GAP, WIDEST_GAP)
+    return _together(plates)
+
+
+def _hollow_block(rng: np.random.Generator) -> Mesh:
+    """A block with a cavity: walls of one thickness all around."""
+    half = rng.uniform(0.3, 0.8, 3)
+    inner = _block(half - _wall(rng))
+    return _together([_block(half), Mesh(inner.vertices, inner.faces[:, ::-1])])
+
+
+def _tube(rng: np.random.Generator) -> Mesh:
+    """A pipe, open at both ends."""
+    outer, half, wall = rng.uniform(0.3, 0.9), rng.uniform(0.3, 0.9), _wall(rng)
+    inner = outer - wall
+    corners = np.array([(outer, -half), (outer, half), (inner, half), (inner, -half)])
+    sides = []
+    for start, end in zip(corners, np.roll(corners, -1, axis=0)):
+        cells = _cells(float(np.linalg.norm(end - start)))
+        sides.append(start + (end - start) * (np.arange(cells) / cells)[:, None])
+    distance, height = np.concatenate(sides).T
+    cells = _cells(2.0 * np.pi * outer)
+    angle = 2.0 * np.pi * np.arange(cells)[:, None] / cells
+    x, y = distance * np.cos(angle), distance * np.sin(angle)
+    return closed_grid(np.stack((x, y, np.broadcast_to(height, x.shape)), axis=-1))
+
+
+def _plate(half: Floats, wall: float) -> Mesh:
+    """A plate with half sides (2,), as thick as a wall."""
+    return _block(np.array([half[0], half[1], 0.5 * wall]))
+
+
+def _block(half: Floats) -> Mesh:
+    """A block with half sides (3,) in cells that can be bent."""
+    x, y, z = (_cells(2.0 * float(side)) for side in half)
+    return block((x, y, z), half)
+
+
+def _cells(length: float) -> int:
+    return max(2, int(np.ceil(length / LONGEST_EDGE)))
+
+
+def _wall(rng: np.random.Generator) -> float:
+    return _log_uniform(rng, THINNEST, THICKEST)
+
+
+def _log_uniform(rng: np.random.Generator, least: float, most: float) -> float:
+    return float(np.exp(rng.uniform(np.log(least), np.log(most))))
+
+
+def _bent(mesh: Mesh, rng: np.random.Generator) -> Mesh:
+    """Half of all shapes are bent: moved along one axis by waves along the others."""
+    if rng.random() < 0.5:
+        return mesh
+    along = np.roll([0, 1, 2], int(rng.integers(3)))
+    vertices = mesh.vertices.copy()
+    for axis in along[1:]:
+        phase = rng.uniform(0.0, 2.0 * np.pi) + rng.uniform(1.0, 4.0) * mesh.vertices[:, axis]
+        vertices[:, along[0]] += rng.uniform(0.0, MOST_BEND) * np.sin(phase)
+    return Mesh(vertices, mesh.faces)
+
+
+def _together(meshes: Sequence[Mesh]) -> Mesh:
+    """Meshes that do not touch, as one."""
+    before = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + first for mesh, first in zip(meshes, before)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))

@@ -1,0 +1,43 @@
+"""Thin-walled shapes: closed, outward, as thin as they say, and never the same."""
+
+import numpy as np
+import pytest
+
+from pointmend.geometry.meshes import face_normals, sample_surface, unit_sphere
+from pointmend.geometry.thin import thin_shape
+from pointmend.geometry.triangles import points_to_mesh
+
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_shape_is_closed_and_fills_the_unit_sphere(seed: int) -> None:
+    mesh = thin_shape(np.random.default_rng(seed))
+    centre, radius = unit_sphere(mesh.vertices)
+    np.testing.assert_allclose(centre, 0.0, atol=1e-12)
+    assert radius == pytest.approx(1.0)
+    directed = np.concatenate([mesh.faces[:, pair] for pair in ([0, 1], [1, 2], [2, 0])])
+    assert len(np.unique(directed, axis=0)) == len(directed)
+    back = directed[:, ::-1]
+    np.testing.assert_array_equal(directed[np.lexsort(directed.T)], back[np.lexsort(back.T)])
+    corners = mesh.corners
+    volume = np.einsum("fi,fi->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
+    assert 0.0 < volume < 2.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_other_side_of_a_wall_is_near(seed: int) -> None:
+    mesh = thin_shape(np.random.default_rng(seed))
+    points, face = sample_surface(mesh, 400, np.random.default_rng(0))
+    inwards = -face_normals(mesh)[face]
+    depths = np.linspace(0.01, 0.4, 40)
+    nearest = [np.sqrt(points_to_mesh(points + d * inwards, mesh).squared) for d in depths]
+    beyond_the_middle = np.array(nearest) < 0.9 * depths[:, None]
+    assert beyond_the_middle.any(axis=0).mean() > 0.95
+    assert np.median(depths[beyond_the_middle.argmax(axis=0)]) < 0.2
+
+
+def test_shapes_differ() -> None:
+    first, again, other = (thin_shape(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.vertices, again.vertices)
+    assert first.vertices.shape != other.vertices.shape
