@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.errors import InputError
 from pointmend.network.config import DEFAULT
+from pointmend.training import session as sitting
 from pointmend.training.checkpoint import read_checkpoint
 from pointmend.training.config import TrainingConfig
+from pointmend.training.library import build_shape
 from pointmend.training.session import MODEL, Plan, Session
 from pointmend.training.trainer import CHECKPOINT, Limits
 
@@ -50,7 +53,10 @@ def test_a_folder_of_clouds_becomes_a_model_that_denoises(plan: Plan) -> None:
     assert np.isfinite(result.points).all()
 
 
-def test_thin_shapes_take_part_when_the_settings_say_so(plan: Plan) -> None:
+def test_thin_shapes_take_part_when_the_settings_say_so(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sitting, "build_shape", partial(build_shape, resolutions=(1000,)))
     session = Session(replace(plan, settings={"thin_shapes": 1}), no_warning)
     assert [shape.name for shape in session.trainer.shapes] == ["ball", "thin-000"]
 
