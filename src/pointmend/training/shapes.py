@@ -88,10 +88,7 @@ class MeshSurface:
     @classmethod
     def of(cls, mesh: Mesh, points: int, rng: np.random.Generator) -> MeshSurface:
         """The surface of a mesh, found by this many samples."""
-        samples, faces = sample_surface(mesh, points, rng)
-        # Neighbours side by side in memory make the searches a seventh faster.
-        by_face = np.argsort(faces)
-        return cls(mesh, samples[by_face], faces[by_face])
+        return cls(mesh, *sample_surface(mesh, points, rng))
 
     @cached_property
     def tree(self) -> cKDTree:
