@@ -13,13 +13,13 @@ Ints = NDArray[np.int64]
 
 def torus(around: int = 120, across: int = 60, thickness: float = 0.4) -> Mesh:
     """A smooth ring; ``thickness`` is the tube's radius over the ring's."""
-    u, w = _angles(around)[:, None], _angles(across)[None, :]
-    return _ring(u, 1.0 + thickness * np.cos(w), thickness * np.sin(w) + 0.0 * u)
+    u, w = angles(around)[:, None], angles(across)[None, :]
+    return fitted(swept(u, 1.0 + thickness * np.cos(w), thickness * np.sin(w)))
 
 
 def knot(around: int = 240, across: int = 30, thickness: float = 0.32) -> Mesh:
     """A trefoil knot: a smooth tube that passes close to itself."""
-    t = _angles(around)
+    t = angles(around)
     curve = np.stack(
         (np.sin(t) + 2.0 * np.sin(2.0 * t), np.cos(t) - 2.0 * np.cos(2.0 * t), -np.sin(3.0 * t)),
         axis=1,
@@ -35,9 +35,9 @@ def knot(around: int = 240, across: int = 30, thickness: float = 0.32) -> Mesh:
     tangent = _unit(velocity)
     binormal = _unit(np.cross(velocity, bend))
     normal = np.cross(binormal, tangent)
-    w = _angles(across)[None, :, None]
+    w = angles(across)[None, :, None]
     tube = thickness * (np.cos(w) * normal[:, None] - np.sin(w) * binormal[:, None])
-    return fitted(closed_grid(curve[:, None] + tube))
+    return fitted(_closed_grid(curve[:, None] + tube))
 
 
 def gear(teeth: int = 12, steps_per_tooth: int = 20, layers: int = 8) -> Mesh:
@@ -51,13 +51,13 @@ def gear(teeth: int = 12, steps_per_tooth: int = 20, layers: int = 8) -> Mesh:
     # The rectangle bottom, outside, top, bore as one closed line of 4 x layers points.
     across = np.concatenate((ramp, np.ones(layers), 1.0 - ramp, np.zeros(layers)))
     up = np.concatenate((-np.ones(layers), 2.0 * ramp - 1.0, np.ones(layers), 1.0 - 2.0 * ramp))
-    u = _angles(len(phase))[:, None]
-    return _ring(u, inner + (outer - inner) * across, half * up + 0.0 * u)
+    u = angles(len(phase))[:, None]
+    return fitted(swept(u, inner + (outer - inner) * across, half * up))
 
 
 def demo_shape(around: int = 160, across: int = 48) -> Mesh:
     """A twisted ring, square in section with sharp edges on one side, round on the other."""
-    u, w = _angles(around)[:, None], _angles(across)[None, :]
+    u, w = angles(around)[:, None], angles(across)[None, :]
     circle = np.stack((np.cos(w), np.sin(w)), axis=-1)
     square = circle / np.abs(circle).max(axis=-1, keepdims=True)
     roundness = (0.5 - 0.5 * np.cos(u))[..., None]
@@ -65,7 +65,7 @@ def demo_shape(around: int = 160, across: int = 48) -> Mesh:
     turn = u[..., None]  # one full turn on the way round
     sideways = np.cos(turn) * section[..., :1] - np.sin(turn) * section[..., 1:]
     upwards = np.sin(turn) * section[..., :1] + np.cos(turn) * section[..., 1:]
-    return _ring(u, 1.0 + 0.42 * sideways[..., 0], 0.42 * upwards[..., 0])
+    return fitted(swept(u, 1.0 + 0.42 * sideways[..., 0], 0.42 * upwards[..., 0]))
 
 
 def box(cells: int = 30) -> Mesh:
@@ -108,7 +108,8 @@ SHAPES: dict[str, Callable[[], Mesh]] = {
 """Every shape by name; each is closed, deterministic and fills the unit sphere."""
 
 
-def _angles(count: int) -> Floats:
+def angles(count: int) -> Floats:
+    """Equal steps once round, from zero."""
     return np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
 
 
@@ -123,13 +124,13 @@ def fitted(mesh: Mesh) -> Mesh:
     return Mesh((mesh.vertices - centre) / radius, mesh.faces)
 
 
-def _ring(u: Floats, radius: Floats, height: Floats) -> Mesh:
+def swept(u: Floats, radius: Floats, height: Floats) -> Mesh:
     """A grid ``(U, W)`` of distances from and heights along the z axis, swept round it by ``u``."""
-    grid = np.stack((radius * np.cos(u), radius * np.sin(u), height), axis=-1)
-    return fitted(closed_grid(grid))
+    grid = np.broadcast_arrays(radius * np.cos(u), radius * np.sin(u), height)
+    return _closed_grid(np.stack(grid, axis=-1))
 
 
-def closed_grid(points: Floats) -> Mesh:
+def _closed_grid(points: Floats) -> Mesh:
     """Join a grid of points ``(U, W, 3)`` that closes upon itself in both directions."""
     index = np.arange(points.shape[0] * points.shape[1]).reshape(points.shape[:2])
     right = np.roll(index, -1, axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .meshes import Mesh
-from .procedural import block, closed_grid, fitted
+from .procedural import angles, block, fitted, swept
 
 Floats = NDArray[np.float64]
 
@@ -60,10 +60,7 @@ def _tube(rng: np.random.Generator) -> Mesh:
         cells = _cells(float(np.linalg.norm(end - start)))
         sides.append(start + (end - start) * (np.arange(cells) / cells)[:, None])
     distance, height = np.concatenate(sides).T
-    cells = _cells(2.0 * np.pi * outer)
-    angle = 2.0 * np.pi * np.arange(cells)[:, None] / cells
-    x, y = distance * np.cos(angle), distance * np.sin(angle)
-    return closed_grid(np.stack((x, y, np.broadcast_to(height, x.shape)), axis=-1))
+    return swept(angles(_cells(2.0 * np.pi * outer))[:, None], distance, height)
 
 
 def _plate(half: Floats, wall: float) -> Mesh:
