@@ -14,13 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from benchmarks.plain_sbd import SBD
-from pointmend.geometry.farthest import farthest_points
 from pointmend.methods.method import Task
 from pointmend.methods.registry import contestant
-from pointmend.methods.sbd import OVERLAP, PATCH_POINTS
+from pointmend.methods.sbd import cut_patches
 
 # SBD as published. Two of its 30 steps reach the peak.
 AT_ONCE = "sbd-at-once"
@@ -29,9 +27,8 @@ STEPS = 2
 
 def denoise_at_once(points: NDArray[np.float64]) -> None:
     """SBD on all patches of a cloud (N, 3) together; what it needs does not depend on weights."""
-    seeds = points[farthest_points(points, OVERLAP * len(points) // PATCH_POINTS)]
-    members = cKDTree(points).query(seeds, k=PATCH_POINTS)[1]
-    SBD().eval().denoise(torch.from_numpy(points[members]).float(), STEPS)
+    patches = points[cut_patches(points)]
+    SBD().eval().denoise(torch.from_numpy(patches).float(), STEPS)
 
 
 def main() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from pointmend.diffusion.steps import decaying_steps
+from pointmend.methods.sbd import ENSEMBLE, STEPS
+
 NEIGHBOURS = 16
 FRAME_NEIGHBOURS = 32
 TRAINED_POINTS = 128
 CLEAN_NEIGHBOURS = 4
-ENSEMBLE = 4
 
 
 def gather(x: Tensor, index: Tensor) -> Tensor:
@@ -122,11 +124,11 @@ class SBD(nn.Module):
     def denoise(self, noisy: Tensor, steps: int) -> Tensor:
         """Some steps of the published sampler on all patches (B, N, 3) of a cloud at once."""
         features, current = self.features(noisy), noisy.clone()
-        for step in range(steps):
+        for step in decaying_steps(STEPS)[:steps]:
             index = nearest(current, noisy, ENSEMBLE)
             offsets = gather(current, index) - noisy.unsqueeze(2)
             scores = self.scores(offsets, features).reshape(len(noisy), -1, 3)
             summed = torch.zeros_like(current)
             summed.scatter_add_(1, index.flatten(1).unsqueeze(2).expand_as(scores), scores)
-            current += 0.2 * 0.95**step * summed
+            current += step.factor * summed
         return current

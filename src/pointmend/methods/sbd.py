@@ -147,13 +147,7 @@ class SBD:
 
     def _one_pass(self, x: Float64) -> Float64:
         """Denoise every patch of a cloud (N, 3), N >= 1, and merge them to N points again."""
-        size = min(PATCH_POINTS, len(x))
-        seeds = farthest_points(x, max(1, OVERLAP * len(x) // PATCH_POINTS))
-        tree = cKDTree(x)
-        moved = [
-            relax(NoisyPatch.look(self.network, x[tree.query(seed, k=size)[1].reshape(-1)]))
-            for seed in x[seeds]
-        ]
+        moved = [relax(NoisyPatch.look(self.network, x[members])) for members in cut_patches(x)]
         return spread_evenly(np.concatenate(moved), len(x))
 
 
@@ -224,6 +218,13 @@ def _first_scores(x: Float64, patches: list[tuple[NoisyPatch, Int64]]) -> Float6
     for patch, rows in patches:
         scores[rows] = patch.mean_scores(x[rows])
     return scores
+
+
+def cut_patches(x: Float64) -> Int64:
+    """SBD's patches of a cloud (N, 3), N >= 1: (P, n) the points nearest to P far apart seeds."""
+    size = min(PATCH_POINTS, len(x))
+    seeds = farthest_points(x, max(1, OVERLAP * len(x) // PATCH_POINTS))
+    return np.reshape(cKDTree(x).query(x[seeds], k=size)[1], (len(seeds), size))
 
 
 def relax(patch: NoisyPatch) -> Float64:
