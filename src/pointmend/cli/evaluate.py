@@ -65,7 +65,7 @@ class Evaluate:
         from pointmend.evaluation.testsets import open_test_set
         from pointmend.experiments.bench import Findings, Workbench
         from pointmend.experiments.by_shape import add_shapes
-        from pointmend.experiments.grid import Column, Grid, mean, measured_rows
+        from pointmend.experiments.grid import Column, Grid, means, measured_rows
         from pointmend.experiments.paper_tables import heads
         from pointmend.experiments.targets import write_findings
         from pointmend.methods.registry import contestants
@@ -82,8 +82,7 @@ class Evaluate:
         with cell_progress() as tell:
             grid = Grid(CellStore(self.out / "cells"), self.shapes, tell)
             cells = grid.measure(test_set, peers, columns)
-        means = {key: mean(measured) for key, measured in cells.items()}
-        rows = measured_rows(means, peers, columns, self.metrics)
+        rows = measured_rows(means(cells), peers, columns, self.metrics)
         shapes = len(test_set.shapes[: self.shapes])
         note = f"{shapes} shapes, {self.pattern} noise, CD x 1e4, P2M x 1e5 (published variant)."
         title = f"{test_set.name}: means over {shapes} shapes"

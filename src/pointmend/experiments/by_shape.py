@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,14 +12,11 @@ from pointmend.evaluation.testsets import TestSet
 from pointmend.methods.method import Contestant
 
 from .bench import Findings, Workbench
-from .grid import Column, measured_rows
+from .grid import Cells, Column, hardest, measured_rows
 from .paper_tables import heads
 from .pictures import compare_methods
 
 PICTURED = 3
-
-Cells = Mapping[tuple[str, Column], Sequence[Measurement]]
-"""By method and column, shape by shape."""
 
 
 def add_shapes(
@@ -40,9 +37,8 @@ def add_shapes(
     findings.tables.append(Table("Shape by shape", heads(columns, metrics), rows))
     last = contestants[-1].name
     worst = [shapes[n] for n in worst_first([cells[last, column] for column in columns])]
-    hardest = max(columns, key=lambda column: (column.level, -column.points))
     findings.pictures.append(
-        compare_methods(bench, test_set, worst[:PICTURED], contestants, hardest)
+        compare_methods(bench, test_set, worst[:PICTURED], contestants, hardest(columns))
     )
 
 

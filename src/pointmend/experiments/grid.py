@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -36,6 +36,15 @@ class Column:
         return f"{thousands:g}k {100 * self.level:g} %"
 
 
+Cells = Mapping[tuple[str, Column], Sequence[Measurement]]
+"""What was measured by method and column, shape by shape."""
+
+
+def hardest(columns: Sequence[Column]) -> Column:
+    """The one with most noise, and of those the one with fewest points."""
+    return max(columns, key=lambda column: (column.level, -column.points))
+
+
 @dataclass(frozen=True)
 class Grid:
     """
@@ -56,8 +65,7 @@ class Grid:
         self, test_set: TestSet, contestants: Sequence[Contestant], columns: Sequence[Column]
     ) -> dict[tuple[str, Column], Measurement]:
         """The mean measurement of every method (by its name) in every column."""
-        found = self.measure(test_set, contestants, columns)
-        return {key: mean(cells) for key, cells in found.items()}
+        return means(self.measure(test_set, contestants, columns))
 
     def measure(
         self, test_set: TestSet, contestants: Sequence[Contestant], columns: Sequence[Column]
@@ -82,6 +90,11 @@ class Grid:
                     done += 1
         self.tell(done, total, "done")
         return found
+
+
+def means(found: Cells) -> dict[tuple[str, Column], Measurement]:
+    """The mean over all shapes, by method and column."""
+    return {key: mean(cells) for key, cells in found.items()}
 
 
 def mean(cells: Sequence[Measurement]) -> Measurement:

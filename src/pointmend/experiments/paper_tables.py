@@ -14,7 +14,7 @@ from pointmend.methods.method import Contestant
 from pointmend.methods.registry import contestants, our_contestant
 
 from .bench import Findings, Picture, Workbench
-from .grid import Column, head, measured_rows
+from .grid import Column, hardest, head, measured_rows
 from .pictures import compare_methods
 
 TABLE_1 = (
@@ -115,5 +115,4 @@ def paper_rows(
 def _pictures(bench: Workbench, test_set: TestSet, peers: Sequence[Contestant]) -> list[Picture]:
     shapes = [name for name in PICTURED if name in test_set.shapes[: bench.grid.shapes]]
     shapes = shapes or test_set.shapes[: bench.grid.shapes][:2]
-    column = max(bench.columns, key=lambda c: (c.level, -c.points))
-    return [compare_methods(bench, test_set, shapes, peers, column)]
+    return [compare_methods(bench, test_set, shapes, peers, hardest(bench.columns))]
