@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
-from pointmend.denoising.calibration import Calibration
+from pointmend.denoising.calibration import Calibration, Curve
 from pointmend.denoising.options import Mode, SamplerOptions
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
@@ -51,7 +51,7 @@ def _true_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sampler(**options: Any) -> Sampler:
-    calibration = Calibration((1.0,), (2.0,))
+    calibration = Calibration((Curve(1.0, (1.0,), (2.0,)),))
     network = ScoreNetwork(PAPER)
     return Sampler(network, calibration, SamplerOptions(**options), torch.device("cpu"))
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pointmend.errors import InputError
 
@@ -16,6 +16,13 @@ Float64 = NDArray[np.float64]
 
 # Share of the longest scores left out of the reading: a few outliers must not pass for noise.
 TRIMMED = 0.02
+
+# A calibration has so many curves at most, each through so many averages of readings; a band of
+# spacings needs so many readings, and takes in a tenth of its neighbours' bands.
+MOST_CURVES = 3
+KNOTS = 10
+LEAST_READINGS = 20
+BAND_OVERLAP = 1.1
 
 
 def trimmed_rms(scores: Float64) -> float:
@@ -31,19 +38,21 @@ def trimmed_rms(scores: Float64) -> float:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Curve:
     """
-    A monotone map from (trimmed RMS of the scores, spacing) to sigma, in units of spacing.
+    A monotone map from the trimmed RMS of the scores to sigma, in units of spacing.
 
     A score points to the surface, so its length is the normal part of the noise, shortened by
     what the network is unsure of; how much depends on how the noise compares with the spacing.
 
     Attributes
     ----------
+    spacing : the spacing in the network's frame around which it was measured.
     reading : increasing values of rms / spacing.
     level : sigma / spacing at each, increasing.
     """
 
+    spacing: float
     reading: tuple[float, ...]
     level: tuple[float, ...]
 
@@ -57,47 +66,92 @@ class Calibration:
         """Both columns, with the origin in front."""
         return np.array([0.0, *self.reading]), np.array([0.0, *self.level])
 
-    def sigma(self, rms: float, spacing: float) -> float:
+    def at(self, ratio: float) -> float:
         """
-        The noise level for an RMS score length at a spacing, all in one unit.
+        Sigma / spacing for rms / spacing.
 
         Straight lines between the entries, from the origin below the first, along the last
         slope's ratio above the last.
         """
+        reading, level = self.columns
+        if ratio > reading[-1]:
+            return float(ratio * level[-1] / reading[-1])
+        return float(np.interp(ratio, reading, level))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """
+    From (trimmed RMS of the scores, spacing) to sigma: curves measured at a few spacings.
+
+    Attributes
+    ----------
+    curves : ordered by their spacing; in between, what they say is interpolated.
+    """
+
+    curves: tuple[Curve, ...]
+
+    def __post_init__(self) -> None:
+        spacings = [curve.spacing for curve in self.curves]
+        if not spacings or min(spacings) <= 0.0 or np.diff(spacings).min(initial=1.0) <= 0.0:
+            raise InputError("a calibration needs curves of increasing spacing, one at least")
+
+    def sigma(self, rms: float, spacing: float) -> float:
+        """The noise level for an RMS score length at a spacing, all in the network's frame."""
         if spacing <= 0.0:
             return rms
-        reading, level = self.columns
-        ratio = rms / spacing
-        if ratio > reading[-1]:
-            return float(rms * level[-1] / reading[-1])
-        return float(spacing * np.interp(ratio, reading, level))
+        places = np.log([curve.spacing for curve in self.curves])
+        levels = [curve.at(rms / spacing) for curve in self.curves]
+        return float(spacing * np.interp(np.log(spacing), places, levels))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"reading": list(self.reading), "level": list(self.level)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Build from plain values."""
-        return cls(tuple(values["reading"]), tuple(values["level"]))
+        return cls(
+            tuple(
+                Curve(curve["spacing"], tuple(curve["reading"]), tuple(curve["level"]))
+                for curve in values["curves"]
+            )
+        )
 
 
-def fit_calibration(
-    readings: Sequence[float], levels: Sequence[float], knots: int = 12
-) -> Calibration:
+def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:
     """
-    Fit the table to measured pairs (rms / spacing, sigma / spacing).
+    Fit curves to readings at known noise, for as many bands of spacing as they allow.
 
-    Pairs are sorted by reading, averaged in `knots` groups of equal size, and made increasing
-    (pool adjacent violators by running maxima: groups are averages already).
+    Parameters
+    ----------
+    rms, spacing, sigma : (M,) each, in the network's frame.
     """
-    order = np.argsort(readings)
-    reading = np.array(readings, dtype=np.float64)[order]
-    level = np.array(levels, dtype=np.float64)[order]
-    groups = np.array_split(np.arange(len(reading)), min(knots, len(reading)))
-    points = [(float(reading[g].mean()), float(level[g].mean())) for g in groups]
+    gaps = np.asarray(spacing, dtype=np.float64)
+    reading, level = np.asarray(rms) / gaps, np.asarray(sigma) / gaps
+    bands = int(np.clip(len(gaps) // LEAST_READINGS, 1, MOST_CURVES))
+    edges = np.quantile(gaps, np.linspace(0.0, 1.0, bands + 1))
+    curves = []
+    for least, most in zip(edges[:-1], edges[1:]):
+        inside = (gaps >= least / BAND_OVERLAP) & (gaps <= most * BAND_OVERLAP)
+        middle = float(np.median(gaps[(gaps >= least) & (gaps <= most)]))
+        if not curves or middle > curves[-1].spacing:
+            curves.append(_fit_curve(middle, reading[inside], level[inside]))
+    return Calibration(tuple(curves))
+
+
+def _fit_curve(spacing: float, reading: Float64, level: Float64) -> Curve:
+    """
+    One curve through readings (m,) at known levels (m,).
+
+    They are averaged in groups of like level, not of like reading: where wide noise hardly changes
+    the reading any more, groups of like reading would all have the same middling level. Groups
+    that do not increase both are left out.
+    """
+    groups = np.array_split(np.argsort(level), min(KNOTS, len(level)))
     kept: list[tuple[float, float]] = []
-    for point in points:
+    for group in groups:
+        point = float(reading[group].mean()), float(level[group].mean())
         if not kept or (point[0] > kept[-1][0] and point[1] > kept[-1][1]):
             kept.append(point)
-    return Calibration(tuple(p[0] for p in kept), tuple(p[1] for p in kept))
+    return Curve(spacing, tuple(p[0] for p in kept), tuple(p[1] for p in kept))

@@ -120,13 +120,14 @@ def calibrate(
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = CALIBRATION_LEVELS,
 ) -> Calibration:
-    """Read the scores at known noise and fit the table that turns readings into sigma."""
-    readings, truths = [], []
+    """Read the scores at known noise and fit the curves that turn readings into sigma."""
+    readings, spacings, truths = [], [], []
     for shape in shapes:
         for level in levels:
             noisy = shape.noisy(level)
             frame = frame_cloud(noisy)
             scores = denoiser.sampler.first_scores(frame.enter(noisy))
-            readings.append(trimmed_rms(scores) * frame.scale / frame.spacing)
-            truths.append(float((noisy - shape.clean).std()) / frame.spacing)
-    return fit_calibration(readings, truths)
+            readings.append(trimmed_rms(scores))
+            spacings.append(frame.spacing / frame.scale)
+            truths.append(float((noisy - shape.clean).std()) / frame.scale)
+    return fit_calibration(readings, spacings, truths)
