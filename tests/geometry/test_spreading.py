@@ -27,10 +27,10 @@ def unevenness(points: Floats) -> float:
 def one_round_slowly(points: Floats) -> Floats:
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     order = np.argsort(distances, axis=1, kind="stable")[:, : NEIGHBOURS + 1]
-    nearest = np.sort(distances, axis=1)[:, 1]
+    farthest = np.sort(distances, axis=1)[:, NEIGHBOURS]
     moved = points.copy()
     for v, near in enumerate(order):
-        reach = REACH * nearest[near].mean()
+        reach = REACH * farthest[near].mean()
         push = np.zeros(3)
         for i in near[1:]:
             away = points[v] - points[i]
@@ -42,8 +42,7 @@ def one_round_slowly(points: Floats) -> Floats:
         outward = (points[v] - points[near[1:]]).mean(axis=0)
         if np.linalg.norm(outward) > BORDER * distances[v, near[1:]].mean() and push @ outward > 0:
             push -= (push @ outward) * outward / (outward @ outward)
-        longest = LONGEST / REACH * reach
-        moved[v] += push * min(1.0, longest / max(float(np.linalg.norm(push)), 1e-300))
+        moved[v] += push * min(1.0, LONGEST * reach / max(float(np.linalg.norm(push)), 1e-300))
     return moved
 
 

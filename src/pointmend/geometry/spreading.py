@@ -17,11 +17,12 @@ Int64 = NDArray[np.int64]
 # Neighbours that push a point, and that tell which way its surface lies.
 NEIGHBOURS = 16
 
-# Points push each other apart when they are nearer than this many local spacings (mean distances
-# to the nearest other point); a round goes this share of the way, and half a spacing at most.
-REACH = 1.5
+# Points push each other apart when they are nearer than this share of the distance to the last of
+# these neighbours: a tenth more than what lies between points in a perfect hexagonal pattern as
+# dense as they are. A round goes this share of the way, and a third of the reach at most.
+REACH = 0.53
 RATE = 0.3
-LONGEST = 0.5
+LONGEST = 1.0 / 3.0
 
 # Where the neighbours' centre is farther off than this share of their mean distance, a surface
 # ends: nobody is there to push back, and points must not creep beyond it. For evenly spread
@@ -53,10 +54,11 @@ def spread_evenly(points: Float64, rounds: int) -> Float64:
     for _ in range(rounds):
         threads = torch.get_num_threads()
         distance, index = cKDTree(points).query(points, k=NEIGHBOURS + 1, workers=threads)
-        nearest = distance[:, 1]
+        farthest = distance[:, -1]
         moved = np.empty_like(points)
         for rows in chunks(len(points), CHUNK):
-            reach = REACH * nearest[index[rows]].mean(axis=1)
+            # Of all around, because a point on a border has to look farther than it has room.
+            reach = REACH * farthest[index[rows]].mean(axis=1)
             offsets = points[rows, None] - points[index[rows, 1:]]
             moved[rows] = points[rows] + _push(offsets, distance[rows, 1:], reach)
         points = moved
@@ -88,8 +90,7 @@ def _push(offsets: Float64, distance: Float64, reach: Float64) -> Float64:
     leaves = np.einsum("ni,ni->n", push, outward)[:, None] > 0.0
     push = np.where(ends & leaves, _without(push, outward / np.maximum(far, 1e-300)), push)
     length = np.linalg.norm(push, axis=1, keepdims=True)
-    longest = LONGEST / REACH * reach
-    return np.asarray(push * np.minimum(1.0, longest / np.maximum(length, 1e-300)))
+    return np.asarray(push * np.minimum(1.0, LONGEST * reach / np.maximum(length, 1e-300)))
 
 
 def _normals(offsets: Float64) -> Float64:
