@@ -38,7 +38,7 @@ class Release:
     shapes: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: all)")
     ] = None
-    """Use this many of the validation shapes, evenly picked."""
+    """Validate on this many of the validation shapes, evenly picked; all of them calibrate."""
     cache: Annotated[
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: user's cache)")
     ] = None
@@ -63,15 +63,16 @@ class Release:
         library = open_library(self.data, lambda line: print(line, file=sys.stderr))
         cache = self.cache or default_cache()
         sources = library.validation
-        if self.shapes is not None:
-            sources = sources[:: max(1, len(sources) // self.shapes)][: self.shapes]
-        shapes = [s for n in self.points for s in validation_shapes(sources, n, cache)]
+        known = [s for n in self.points for s in validation_shapes(sources, n, cache)]
+        every = max(1, len(sources) // self.shapes) if self.shapes else 1
+        names = {source.name for source in sources[::every][: self.shapes]}
+        shapes = [shape for shape in known if shape.name in names]
 
         def tell(score: Score) -> None:
             if sys.stderr.isatty():
                 print(f"{score.shape} {score.points} {score.level}: {score.p2m:.2f}")
 
-        card = release(self.checkpoint, self.model, shapes, after=tell)
+        card = release(self.checkpoint, self.model, shapes, after=tell, calibrate_on=known)
         rows = card.facts.get("validation", [])
         if self.json:
             print_json({"validation": rows})

@@ -17,10 +17,11 @@ Float64 = NDArray[np.float64]
 # Share of the longest scores left out of the reading: a few outliers must not pass for noise.
 TRIMMED = 0.02
 
-# A calibration has so many curves at most, each through so many averages of readings; a band of
-# spacings needs so many readings, and takes in a tenth of its neighbours' bands.
+# A calibration has so many curves at most, each through so many averages of at least so many
+# readings; a band of spacings needs so many, and takes in a tenth of its neighbours' bands.
 MOST_CURVES = 3
 KNOTS = 10
+LEAST_AVERAGED = 3
 LEAST_READINGS = 20
 BAND_OVERLAP = 1.1
 
@@ -131,7 +132,7 @@ def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Cal
     reading, level = np.asarray(rms) / gaps, np.asarray(sigma) / gaps
     bands = int(np.clip(len(gaps) // LEAST_READINGS, 1, MOST_CURVES))
     edges = np.quantile(gaps, np.linspace(0.0, 1.0, bands + 1))
-    curves = []
+    curves: list[Curve] = []
     for least, most in zip(edges[:-1], edges[1:]):
         inside = (gaps >= least / BAND_OVERLAP) & (gaps <= most * BAND_OVERLAP)
         middle = float(np.median(gaps[(gaps >= least) & (gaps <= most)]))
@@ -148,7 +149,7 @@ def _fit_curve(spacing: float, reading: Float64, level: Float64) -> Curve:
     the reading any more, groups of like reading would all have the same middling level. Groups
     that do not increase both are left out.
     """
-    groups = np.array_split(np.argsort(level), min(KNOTS, len(level)))
+    groups = np.array_split(np.argsort(level), np.clip(len(level) // LEAST_AVERAGED, 1, KNOTS))
     kept: list[tuple[float, float]] = []
     for group in groups:
         point = float(reading[group].mean()), float(level[group].mean())

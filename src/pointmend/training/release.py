@@ -40,6 +40,7 @@ def release(
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = LEVELS,
     after: Callable[[Score], None] = lambda score: None,
+    calibrate_on: Sequence[ValidationShape] = (),
 ) -> ModelCard:
     """
     Write a checkpoint's averaged weights as a model, calibrated and validated.
@@ -47,13 +48,15 @@ def release(
     Parameters
     ----------
     target : where the model goes (.safetensors, with its .json card beside it).
-    shapes : validation shapes; they decide the calibration and the figures on the card.
+    shapes : validation shapes; they decide the figures on the card.
+    calibrate_on : shapes that decide the calibration, which needs many but costs little; the same
+        when there are none.
     """
     network, facts = averaged_weights(checkpoint)
     card = ModelCard(network.config)
     if shapes:
         device = torch.device("cpu")
-        table = calibrate(Denoiser(network, card, device), shapes)
+        table = calibrate(Denoiser(network, card, device), calibrate_on or shapes)
         card = ModelCard(network.config, table.to_dict(), facts)
         scores = validate(Denoiser(network, card, device), shapes, levels, after=after)
         facts = facts | {"validation": summarise(scores)}
