@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Cal
     bands = int(np.clip(len(gaps) // LEAST_READINGS, 1, MOST_CURVES))
     edges = np.quantile(gaps, np.linspace(0.0, 1.0, bands + 1))
     curves: list[Curve] = []
-    for least, most in zip(edges[:-1], edges[1:]):
+    for least, most in pairwise(edges.tolist()):
         inside = (gaps >= least / BAND_OVERLAP) & (gaps <= most * BAND_OVERLAP)
         middle = float(np.median(gaps[(gaps >= least) & (gaps <= most)]))
         if not curves or middle > curves[-1].spacing:
