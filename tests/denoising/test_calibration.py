@@ -74,3 +74,8 @@ def test_a_curve_that_is_not_monotone_is_refused(
 def test_curves_must_be_ordered_by_spacing(spacings: tuple[float, ...]) -> None:
     with pytest.raises(InputError, match="increasing spacing"):
         Calibration(tuple(Curve(spacing, (1.0,), (1.0,)) for spacing in spacings))
+
+
+def test_a_calibration_of_an_older_version_says_what_to_do() -> None:
+    with pytest.raises(InputError, match="no 'curves'; make the model again.*pointmend release"):
+        Calibration.from_dict({"reading": [1.0], "level": [1.0]})

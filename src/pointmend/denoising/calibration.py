@@ -113,12 +113,17 @@ class Calibration:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Build from plain values."""
-        return cls(
-            tuple(
+        try:
+            curves = [
                 Curve(curve["spacing"], tuple(curve["reading"]), tuple(curve["level"]))
                 for curve in values["curves"]
-            )
-        )
+            ]
+        except KeyError as missing:
+            raise InputError(
+                f"the model's noise calibration has no {missing}; make the model again from its "
+                "checkpoint with `pointmend release`"
+            ) from missing
+        return cls(tuple(curves))
 
 
 def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:
