@@ -77,5 +77,5 @@ def test_curves_must_be_ordered_by_spacing(spacings: tuple[float, ...]) -> None:
 
 
 def test_a_calibration_of_an_older_version_says_what_to_do() -> None:
-    with pytest.raises(InputError, match="no 'curves'; make the model again.*pointmend release"):
+    with pytest.raises(InputError, match=r"no 'curves'; make the model again.*pointmend release"):
         Calibration.from_dict({"reading": [1.0], "level": [1.0]})
