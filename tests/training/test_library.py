@@ -68,12 +68,12 @@ def test_the_hash_follows_the_geometry(folder: Path) -> None:
 
 def test_thin_shapes_can_be_added(folder: Path) -> None:
     library = open_library(folder, lambda line: None)
-    more = with_thin_shapes(library, 3)
+    more = with_thin_shapes(library, 2)
     assert more.training[: len(library.training)] == library.training
     added = more.training[len(library.training) :]
-    assert [source.name for source in added] == ["thin-000", "thin-001", "thin-002"]
-    assert len({source.digest for source in added}) == 3
-    assert more.digest == with_thin_shapes(library, 3).digest != library.digest
+    assert [source.name for source in added] == ["thin-000", "thin-001", "solid-000", "solid-001"]
+    assert len({source.digest for source in added}) == 4
+    assert more.digest == with_thin_shapes(library, 2).digest != library.digest
     assert more.validation == library.validation
 
 

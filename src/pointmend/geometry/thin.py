@@ -1,4 +1,4 @@
-"""Geometry: thin-walled shapes drawn at random: sheets, ribs, hollow blocks, tubes, some bent."""
+"""Geometry: thin-walled shapes (sheets, ribs, hollow blocks, tubes) and solid ones, at random."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ from .procedural import angles, block, fitted, swept
 
 Floats = NDArray[np.float64]
 
-# Walls and the gaps between them, in radii of the shape: about as wide as one to six times the
-# noise that training shows, where two sides can just be told apart.
-THINNEST, THICKEST = 0.02, 0.15
+# Walls and the gaps between them, in radii of the shape: from where two sides can just be told
+# apart under the noise that training shows. Thinner ones teach to see two sides in plain noise.
+THINNEST, THICKEST = 0.04, 0.15
 NARROWEST_GAP, WIDEST_GAP = 0.06, 0.4
 LONGEST_EDGE = 0.06
 MOST_BEND = 0.25
+LEAST_HALF_SIDE, MOST_HALF_SIDE = 0.3, 0.9
 
 
 def thin_shape(rng: np.random.Generator) -> Mesh:
     """A closed thin-walled shape that fills the unit sphere."""
     kind = (_sheet, _ribs, _hollow_block, _tube)[int(rng.integers(4))]
     return fitted(_bent(kind(rng), rng))
+
+
+def solid_shape(rng: np.random.Generator) -> Mesh:
+    """
+    A block that fills the unit sphere: sides like those of `thin_shape`, and nothing behind them.
+
+    Who sees such sides only in pairs learns that a flat side under wide noise is two.
+    """
+    return fitted(_bent(_block(rng.uniform(LEAST_HALF_SIDE, MOST_HALF_SIDE, 3)), rng))
 
 
 def _sheet(rng: np.random.Generator) -> Mesh:

@@ -34,7 +34,7 @@ class TrainingConfig:
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
     thin_shapes : thin-walled shapes made here (`geometry/thin.py`) that are added to those of the
-        data folder: ready-made collections have few of them.
+        data folder, and as many solid ones: ready-made collections have few of them.
     batch : patches per step and process.
     learning_rate, warmup, weight_decay, ema : AdamW, its warm-up in steps, and the decay of the
         averaged weights that are validated and released.

@@ -22,7 +22,7 @@ from pointmend.geometry.meshes import (
 )
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.sample_cache import cached_poisson_disk
-from pointmend.geometry.thin import thin_shape
+from pointmend.geometry.thin import solid_shape, thin_shape
 
 from .shapes import MeshSurface, SampledSurface, Shape
 
@@ -141,9 +141,10 @@ def open_library(folder: Path, warn: Warn) -> Library:
 
 
 def with_thin_shapes(library: Library, count: int) -> Library:
-    """The library with so many thin-walled shapes more to train on, always the same ones."""
+    """The library with so many thin-walled shapes and as many solid ones, always the same ones."""
     made = [
-        Source(f"thin-{number:03}", thin_shape(np.random.default_rng(number)))
+        Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
+        for kind, make in (("thin", thin_shape), ("solid", solid_shape))
         for number in range(count)
     ]
     return replace(library, training=[*library.training, *made])
