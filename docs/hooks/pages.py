@@ -49,7 +49,7 @@ ROOMS = (
     "experiments",
 )
 
-_LINK = re.compile(r"(\]\()([^)\s#:]+\.(?:md|png))")
+_LINK = re.compile(r"(\]\()([^)\s#:]+\.(?:md|png|svg))")
 _OPTIONS = re.compile(r"<!-- options: (\w+) -->")
 _CODE = re.compile(rf"(?<!\[)`((?:{'|'.join(ROOMS)})(?:\.\w+){{2,}})`")
 

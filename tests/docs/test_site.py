@@ -100,5 +100,6 @@ def test_links_between_files_become_links_between_pages(hook: Hook) -> None:
     linked = hook("pages").linked
     assert linked("[a](../training/LOG.md#x)", "docs/method.md") == "[a](training-log.md#x)"
     assert linked("[a](../docs/scans.md)", "benchmarks/README.md") == "[a](scans.md)"
+    assert linked("![a](../docs/b/c.svg)", "training/LOG.md") == "![a](b/c.svg)"
     assert linked("[a](../scans.md)", "docs/commands/denoise.md") == "[a](../scans.md)"
     assert linked("[a](https://b.org/c.md)", "docs/scans.md") == "[a](https://b.org/c.md)"

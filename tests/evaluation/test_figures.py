@@ -11,6 +11,7 @@ from pointmend.evaluation.figures import (
     Camera,
     ambient_shade,
     colour_map,
+    draw_legend,
     estimate_normals,
     render,
     splat,
@@ -184,3 +185,13 @@ def test_depth_is_seen_in_the_picture() -> None:
     middle = SIZE[0] // 2
     assert row[middle + 1] < row[middle + 12] - 20.0
     assert row[middle - 12] == pytest.approx(row[middle + 12], abs=2.0)
+
+
+@pytest.mark.parametrize("width", [420, 1200])
+def test_a_legend_fits_into_its_picture(width: int) -> None:
+    picture = Image.new("RGB", (width, 80), figures.BACKGROUND)
+    draw_legend(picture, (width // 2, 30), 2.7, "distance")
+    drawn = np.flatnonzero((pixels(picture) < 255.0).any(axis=(0, 2)))
+    assert drawn[0] > 0
+    assert drawn[-1] < width - 1
+    assert len(drawn) > 250

@@ -29,6 +29,9 @@ _BALL_PIXELS = (0.8, 6.0)
 # Pixels of balls drawn at once; bounds the memory.
 _FRAGMENTS = 1 << 20
 
+# Room beside a legend for the numbers at its ends.
+_LEGEND_MARGIN = 60
+
 
 @dataclass(frozen=True)
 class Camera:
@@ -245,7 +248,7 @@ def _light(normals: Floats, camera: Camera) -> Floats:
 def draw_legend(picture: Image.Image, place: tuple[int, int], top: float, label: str) -> None:
     """A colour bar from 0 to `top`, centred at `place` (its middle, its upper edge)."""
     middle, upper = place
-    length, thickness = 420, 14
+    length, thickness = min(420, picture.width - 2 * _LEGEND_MARGIN), 14
     left = middle - length // 2
     bar = colour_map(np.linspace(0.0, 1.0, length))
     strip = np.tile(np.rint(255.0 * bar).astype(np.uint8), (thickness, 1, 1))
