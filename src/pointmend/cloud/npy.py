@@ -128,7 +128,7 @@ def _read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Array]
     for member in archive.infolist():
         name = member.filename.removesuffix(".npy")
         if name == member.filename or name in arrays:
-            raise FileFormatError(f"archive member '{member.filename}' is not an array of its own")
+            raise FileFormatError(f"archive member {member.filename!r} is not an array of its own")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FileFormatError(f"array '{name}' is packed in an unknown way")
         packed = member.compress_size

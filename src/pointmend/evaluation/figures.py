@@ -248,7 +248,7 @@ def _light(normals: Floats, camera: Camera) -> Floats:
 def draw_legend(picture: Image.Image, place: tuple[int, int], top: float, label: str) -> None:
     """A colour bar from 0 to `top`, centred at `place` (its middle, its upper edge)."""
     middle, upper = place
-    length, thickness = min(420, picture.width - 2 * _LEGEND_MARGIN), 14
+    length, thickness = max(2, min(420, picture.width - 2 * _LEGEND_MARGIN)), 14
     left = middle - length // 2
     bar = colour_map(np.linspace(0.0, 1.0, length))
     strip = np.tile(np.rint(255.0 * bar).astype(np.uint8), (thickness, 1, 1))
