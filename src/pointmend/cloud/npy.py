@@ -130,10 +130,10 @@ def _read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Array]
         if name == member.filename or name in arrays:
             raise FileFormatError(f"archive member {member.filename!r} is not an array of its own")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FileFormatError(f"array '{name}' is packed in an unknown way")
+            raise FileFormatError(f"array {name!r} is packed in an unknown way")
         packed = member.compress_size
         if packed > size or member.file_size > packed * _MAX_PACKING + _MAX_HEADER:
-            raise FileFormatError(f"array '{name}' claims {member.file_size} bytes from {packed}")
+            raise FileFormatError(f"array {name!r} claims {member.file_size} bytes from {packed}")
         compression = max(compression, member.compress_type)
         with archive.open(member) as file:
             arrays[name] = _read_array(file, member.file_size)
