@@ -6,8 +6,8 @@ What training has brought so far: validation against patches seen and CPU hours.
 Each RUN is a checkpoint of `pointmend train`; the trunk's earlier ones are in git (`git show
 REVISION:training/trunk/checkpoint.safetensors`, with its .json). The averaged weights denoise the
 same clouds as they are, without a cool-down and with their own scores' RMS as noise, so that all
-points of the curve compare. Prints P2M x 1e5 (in brackets its half from
-points to faces) as Markdown, and draws it.
+points of the curve compare. Prints P2M x 1e5 (in brackets its half from points to faces) as
+Markdown, and draws it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Place:
     patches: int
     cpu_hours: float
     p2m: tuple[float, ...]
-    to_surface: tuple[float, ...]
 
 
 def draw(places: list[Place], path: Path) -> None:
@@ -78,9 +77,8 @@ def main() -> None:
         denoiser = Denoiser(network, ModelCard(network.config), torch.device("cpu"))
         rows = summarise(validate(denoiser, shapes))
         p2m = tuple(row["p2m"] for row in rows)
-        to_surface = tuple(row["to_surface"] for row in rows)
-        places.append(Place(facts["patches"], facts["cpu_hours"], p2m, to_surface))
-        cells = " | ".join(f"{both:.2f} ({one:.2f})" for both, one in zip(p2m, to_surface))
+        places.append(Place(facts["patches"], facts["cpu_hours"], p2m))
+        cells = " | ".join(f"{row['p2m']:.2f} ({row['to_surface']:.2f})" for row in rows)
         print(f"| {facts['patches']:,} | {facts['cpu_hours']:.2f} | {cells} |", flush=True)
     if arguments.picture is not None:
         draw(sorted(places, key=lambda place: place.patches), arguments.picture)

@@ -232,3 +232,12 @@ def test_unclear_archives_are_refused(tmp_path: Path) -> None:
     clash = PointCloud(np.zeros((1, 3)), {"points": np.array([1])})
     with pytest.raises(FileFormatError, match="rename it"):
         write(clash, path)
+
+
+def test_a_member_named_on_two_lines_is_refused_on_one(tmp_path: Path) -> None:
+    path = tmp_path / "odd.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("points\nnpy", b"")
+    with pytest.raises(FileFormatError, match="is not an array of its own") as refused:
+        read(path)
+    assert "\n" not in str(refused.value)
