@@ -30,6 +30,7 @@ CONFIG = TrainingConfig(
     mask_points=20,
     warmup=5,
 )
+MUON = replace(CONFIG, optimiser="muon")
 
 
 def make_shapes() -> list[Shape]:
@@ -47,17 +48,50 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
     return read_checkpoint(run / CHECKPOINT)[0]
 
 
-def test_resuming_is_bit_exact(shapes: list[Shape], tmp_path: Path) -> None:
-    Trainer(shapes, CONFIG, tmp_path / "straight").train(Limits(steps=20))
-    Trainer(shapes, CONFIG, tmp_path / "halves").train(Limits(steps=10))
+@pytest.mark.parametrize("config", [CONFIG, MUON], ids=["adamw", "muon"])
+def test_resuming_is_bit_exact(config: TrainingConfig, shapes: list[Shape], tmp_path: Path) -> None:
+    Trainer(shapes, config, tmp_path / "straight").train(Limits(steps=20))
+    Trainer(shapes, config, tmp_path / "halves").train(Limits(steps=10))
     resumed = Trainer(
-        shapes, CONFIG, tmp_path / "halves", start_from=tmp_path / "halves" / CHECKPOINT
+        shapes, config, tmp_path / "halves", start_from=tmp_path / "halves" / CHECKPOINT
     )
     assert resumed.optimiser.step == 10
     resumed.train(Limits(steps=10))
     straight, halves = weights(tmp_path / "straight"), weights(tmp_path / "halves")
     assert straight.keys() == halves.keys()
     assert all(torch.equal(straight[name], halves[name]) for name in straight)
+
+
+def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: Path) -> None:
+    Trainer(shapes, CONFIG, tmp_path / "adamw").train(Limits(steps=3))
+    before = weights(tmp_path / "adamw")
+    trainer = Trainer(shapes, MUON, tmp_path, start_from=tmp_path / "adamw" / CHECKPOINT)
+    kept = trainer.optimiser.tensors()
+    for name, tensor in kept.items():
+        assert torch.equal(tensor, before[name]), name
+    trainer.train(Limits(steps=2))
+    after = weights(tmp_path)
+    inner = {name.split(".", 2)[2] for name in after if name.startswith("muon.")}
+    assert "gradient.blocks.0.first.weight" in inner
+    assert not inner & {name.split(".", 2)[2] for name in after if name.startswith("adam.")}
+    back = Trainer(shapes, CONFIG, tmp_path / "back", start_from=tmp_path / CHECKPOINT)
+    back.train(Limits(steps=1))
+    assert all(not name.startswith("muon.") for name in weights(tmp_path / "back"))
+
+
+def test_muon_moves_inner_matrices_evenly_in_all_directions(
+    shapes: list[Shape], tmp_path: Path
+) -> None:
+    """Singular values near one where there is a gradient, at 0.2 per number and unit of rate."""
+    trainer = Trainer(shapes, MUON, tmp_path)
+    trainer.train(Limits(steps=MUON.warmup))
+    name = "fusion.output.2.weight"
+    before = trainer.network.get_parameter(name).detach().clone()
+    trainer.train(Limits(steps=1))
+    moved = trainer.network.get_parameter(name).detach() - before
+    sizes = torch.linalg.svdvals(moved) / (2.0 * MUON.learning_rate * 0.2 * 8**0.5)
+    assert 0.6 < sizes[0] < 1.3
+    assert sizes[1] > 0.6
 
 
 def test_training_learns(shapes: list[Shape], tmp_path: Path) -> None:
@@ -208,7 +242,7 @@ def test_two_processes_learn_what_one_learns(shapes: list[Shape], tmp_path: Path
     for name in one:
         # Adam divides by the gradient's size, so weights whose gradient is only rounding may
         # differ; the gradients themselves, summed up in its first moment, may not.
-        if name.startswith("adam.exp_avg."):
+        if name.startswith(("adam.exp_avg.", "muon.momentum_buffer.")):
             assert torch.allclose(one[name], two[name], rtol=1e-3, atol=1e-4), name
 
 

@@ -12,6 +12,7 @@ from pointmend.settings import check_choices, check_keys
 
 Target = Literal["nearest", "projection"]
 Diffusion = Literal["preserving", "generative"]
+Method = Literal["adamw", "muon"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class TrainingConfig:
     thin_shapes : thin-walled shapes made here (`geometry/thin.py`) that are added to those of the
         data folder, and as many solid ones: ready-made collections have few of them.
     batch : patches per step and process.
-    learning_rate, warmup, weight_decay, ema : AdamW, its warm-up in steps, and the decay of the
+    optimiser : AdamW for all weights, or Muon for the matrices of inner layers, which learns as
+        much from about a third of the patches, and AdamW for the others.
+    learning_rate, warmup, weight_decay, ema : of either, its warm-up in steps, and the decay of the
         averaged weights that are validated and released.
     clip : gradients longer than this multiple of their running norm are shortened to it.
     seed : of the patches and of the initial weights.
@@ -53,6 +56,7 @@ class TrainingConfig:
     scale: tuple[float, float] = (0.8, 1.25)
     thin_shapes: int = 0
     batch: int = 8
+    optimiser: Method = "adamw"
     learning_rate: float = 1.5e-3
     warmup: int = 100
     weight_decay: float = 1e-4
@@ -93,5 +97,5 @@ class TrainingConfig:
 
 CONFIGURATIONS = {
     "paper": TrainingConfig(network=PAPER),
-    "default": replace(TrainingConfig(network=DEFAULT), target="projection"),
+    "default": replace(TrainingConfig(network=DEFAULT), target="projection", optimiser="muon"),
 }
