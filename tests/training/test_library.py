@@ -9,7 +9,7 @@ from pointmend.errors import InputError
 from pointmend.geometry import sample_cache
 from pointmend.geometry.meshes import Mesh
 from pointmend.geometry.procedural import box, torus
-from pointmend.training.library import Source, build_shape, open_library, with_thin_shapes
+from pointmend.training.library import Source, build_shape, open_library, with_made_shapes
 from pointmend.training.shapes import SampledSurface
 
 
@@ -66,14 +66,20 @@ def test_the_hash_follows_the_geometry(folder: Path) -> None:
     assert open_library(folder, lambda line: None).digest != first
 
 
-def test_thin_shapes_can_be_added(folder: Path) -> None:
+def test_made_shapes_can_be_added(folder: Path) -> None:
     library = open_library(folder, lambda line: None)
-    more = with_thin_shapes(library, 2)
+    more = with_made_shapes(library, 2, 1)
     assert more.training[: len(library.training)] == library.training
     added = more.training[len(library.training) :]
-    assert [source.name for source in added] == ["thin-000", "thin-001", "solid-000", "solid-001"]
-    assert len({source.digest for source in added}) == 4
-    assert more.digest == with_thin_shapes(library, 2).digest != library.digest
+    assert [source.name for source in added] == [
+        "thin-000",
+        "thin-001",
+        "solid-000",
+        "solid-001",
+        "relief-000",
+    ]
+    assert len({source.digest for source in added}) == 5
+    assert more.digest == with_made_shapes(library, 2, 1).digest != library.digest
     assert more.validation == library.validation
 
 

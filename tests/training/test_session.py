@@ -53,12 +53,17 @@ def test_a_folder_of_clouds_becomes_a_model_that_denoises(plan: Plan) -> None:
     assert np.isfinite(result.points).all()
 
 
-def test_thin_shapes_take_part_when_the_settings_say_so(
+def test_made_shapes_take_part_when_the_settings_say_so(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sitting, "build_shape", partial(build_shape, resolutions=(1000,)))
-    session = Session(replace(plan, settings={"thin_shapes": 1}), no_warning)
-    assert [shape.name for shape in session.trainer.shapes] == ["ball", "thin-000", "solid-000"]
+    session = Session(replace(plan, settings={"thin_shapes": 1, "relief_shapes": 1}), no_warning)
+    assert [shape.name for shape in session.trainer.shapes] == [
+        "ball",
+        "thin-000",
+        "solid-000",
+        "relief-000",
+    ]
 
 
 def test_resuming_goes_on_and_a_new_run_does_not_overwrite(plan: Plan) -> None:

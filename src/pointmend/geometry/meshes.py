@@ -87,6 +87,14 @@ def face_normals(mesh: Mesh) -> Floats:
     return unit
 
 
+def vertex_normals(mesh: Mesh) -> Floats:
+    """``(V, 3)`` unit normals of the vertices: those around each, weighed by their areas."""
+    sums = np.zeros_like(mesh.vertices)
+    np.add.at(sums, mesh.faces, _area_vectors(mesh)[:, None])
+    normals: Floats = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-300)
+    return normals
+
+
 def face_areas(mesh: Mesh) -> Floats:
     """Areas of the faces, ``(F,)``."""
     area: Floats = np.linalg.norm(_area_vectors(mesh), axis=1)

@@ -87,12 +87,11 @@ def rounded_box(cells: int = 36, rounding: float = 0.35) -> Mesh:
 
 def bumpy_sphere(cells: int = 36, height: float = 0.12) -> Mesh:
     """A sphere with smooth bumps; ``height`` is theirs over the sphere's radius."""
-    cube = block((cells, cells, cells), np.ones(3))
-    # Cells of equal angle, not of equal side, come out nearly equal on the sphere.
-    direction = _unit(np.tan(0.25 * np.pi * cube.vertices))
+    sphere = round_block((cells, cells, cells), np.ones(3))
+    direction = sphere.vertices
     x, y, z = (6.0 * direction).T
     bumps = np.sin(x) * np.sin(y + 0.5) + np.sin(y) * np.sin(z + 0.5) + np.sin(z) * np.sin(x + 0.5)
-    return fitted(Mesh((1.0 + height * bumps)[:, None] * direction, cube.faces))
+    return fitted(Mesh((1.0 + height * bumps)[:, None] * direction, sphere.faces))
 
 
 SHAPES: dict[str, Callable[[], Mesh]] = {
@@ -144,6 +143,13 @@ def _two_triangles(a: Ints, b: Ints, c: Ints, d: Ints) -> Ints:
     first = np.stack((a, b, c), axis=-1).reshape(-1, 3)
     second = np.stack((a, c, d), axis=-1).reshape(-1, 3)
     return np.stack((first, second), axis=1).reshape(-1, 3)
+
+
+def round_block(cells: tuple[int, int, int], half: Floats) -> Mesh:
+    """An ellipsoid with half axes ``half``, from a block's cells."""
+    cube = block(cells, np.ones(3))
+    # Cells of equal angle, not of equal side, come out nearly equal on the sphere.
+    return Mesh(half * _unit(np.tan(0.25 * np.pi * cube.vertices)), cube.faces)
 
 
 def block(cells: tuple[int, int, int], half: Floats) -> Mesh:

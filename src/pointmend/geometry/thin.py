@@ -49,7 +49,7 @@ def _ribs(rng: np.random.Generator) -> Mesh:
         wall = _wall(rng)
         plate = _plate(sides, wall)
         plates.append(Mesh(plate.vertices + np.array([0.0, 0.0, height + 0.5 * wall]), plate.faces))
-        height += wall + _log_uniform(rng, NARROWEST_GAP, WIDEST_GAP)
+        height += wall + log_uniform(rng, NARROWEST_GAP, WIDEST_GAP)
     return _together(plates)
 
 
@@ -89,10 +89,11 @@ def _cells(length: float) -> int:
 
 
 def _wall(rng: np.random.Generator) -> float:
-    return _log_uniform(rng, THINNEST, THICKEST)
+    return log_uniform(rng, THINNEST, THICKEST)
 
 
-def _log_uniform(rng: np.random.Generator, least: float, most: float) -> float:
+def log_uniform(rng: np.random.Generator, least: float, most: float) -> float:
+    """A length between two, any factor as likely as any other."""
     return float(np.exp(rng.uniform(np.log(least), np.log(most))))
 
 

@@ -21,6 +21,7 @@ from pointmend.geometry.meshes import (
     unit_sphere,
 )
 from pointmend.geometry.neighbours import nearest
+from pointmend.geometry.relief import relief_shape
 from pointmend.geometry.sample_cache import cached_poisson_disk
 from pointmend.geometry.thin import solid_shape, thin_shape
 
@@ -140,11 +141,23 @@ def open_library(folder: Path, warn: Warn) -> Library:
     return library
 
 
-def with_thin_shapes(library: Library, count: int) -> Library:
-    """The library with so many thin-walled shapes and as many solid ones, always the same ones."""
+def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
+    """
+    The library with shapes made here, always the same ones.
+
+    Parameters
+    ----------
+    thin : how many thin-walled shapes, and how many solid ones.
+    relief : how many bodies with fine relief.
+    """
+    kinds = (
+        ("thin", thin, thin_shape),
+        ("solid", thin, solid_shape),
+        ("relief", relief, relief_shape),
+    )
     made = [
         Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
-        for kind, make in (("thin", thin_shape), ("solid", solid_shape))
+        for kind, count, make in kinds
         for number in range(count)
     ]
     return replace(library, training=[*library.training, *made])

@@ -17,7 +17,7 @@ from pointmend.network.weights import ModelCard, load_model
 
 from .checkpoint import read_checkpoint
 from .config import TrainingConfig
-from .library import Source, Warn, build_shape, open_library, with_thin_shapes
+from .library import Source, Warn, build_shape, open_library, with_made_shapes
 from .memory import keep_freed_memory
 from .release import release
 from .trainer import CHECKPOINT, Limits, StepReport, Trainer
@@ -71,7 +71,8 @@ class Session:
         config = read_checkpoint(start)[1].training_config if start else plan.config
         config = config.changed(plan.settings)
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
-        self.library = with_thin_shapes(open_library(plan.data, warn), config.thin_shapes)
+        found = open_library(plan.data, warn)
+        self.library = with_made_shapes(found, config.thin_shapes, config.relief_shapes)
         shapes = [build_shape(source, plan.cache) for source in self.library.training]
         keep_freed_memory()
         self.trainer = Trainer(
