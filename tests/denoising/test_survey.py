@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from pointmend.denoising import survey
 from pointmend.denoising.denoiser import Denoiser
-from pointmend.denoising.survey import look_at_whole, reads_more, settles
+from pointmend.denoising.survey import look_at_whole, noise_fills_space, reads_more, settles
+from pointmend.geometry.meshes import sample_surface
+from pointmend.geometry.procedural import thin_plate
 
 Floats = NDArray[np.float64]
 SAMPLER = Denoiser.load().sampler
@@ -18,9 +20,9 @@ def nearest_first(points: Floats) -> Floats:
     return points[np.argsort(np.sum((points - middle) ** 2, axis=1))]
 
 
-def noisy_ball(noise: float) -> Floats:
+def noisy_ball(noise: float, count: int = 6000) -> Floats:
     rng = np.random.default_rng(1)
-    points = rng.standard_normal((6000, 3))
+    points = rng.standard_normal((count, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     return nearest_first(points + noise * rng.standard_normal(points.shape))
 
@@ -68,6 +70,30 @@ def test_little_noise_reads_the_same_from_afar() -> None:
     seen = look_at_whole(ball)
     scores = SAMPLER.first_scores((ball - ball.mean(axis=0)) / seen.scale_of(0))[:1000]
     assert reads_more(SAMPLER, seen, 0, ball[:4000], scores, 0.01) is None
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.03, False), (0.1, True), (0.12, True)])
+def test_noise_far_beyond_the_trained_fills_space(noise: float, expected: bool) -> None:
+    ball = noisy_ball(noise, 20_000)
+    seen = look_at_whole(ball)
+    assert noise_fills_space(seen, 0, ball, ball[:1000]) == expected
+    assert seen.zoomed_out is not None
+    assert not noise_fills_space(seen.zoomed_out, 0, ball, ball[:1000])
+
+
+def test_two_near_sides_under_trained_noise_do_not() -> None:
+    rng = np.random.default_rng(0)
+    plate = sample_surface(thin_plate(), 8000, rng)[0] + 0.03 * rng.standard_normal((8000, 3))
+    assert not noise_fills_space(look_at_whole(plate), 0, plate, plate[:1000])
+
+
+def test_noise_that_fills_space_is_measured_and_removed() -> None:
+    ball = noisy_ball(0.12, 20_000)
+    denoiser = Denoiser.load()
+    assert denoiser.estimate_noise(ball).sigma == pytest.approx(0.12, rel=0.2)
+    left = np.linalg.norm(denoiser.denoise(ball).points, axis=1) - 1.0
+    before = np.linalg.norm(ball, axis=1) - 1.0
+    assert np.sqrt(np.mean(left**2)) < 0.3 * np.sqrt(np.mean(before**2))
 
 
 @pytest.mark.parametrize("sigma", [None, {-1: 0.1 / 3.0, 0: 0.2 / 3.0}])

@@ -21,6 +21,7 @@ from .survey import (
     WIDE_NOISE,
     Survey,
     nearest_first,
+    noise_fills_space,
     reads_more,
 )
 from .thinning import Thinning
@@ -100,15 +101,18 @@ class CarefulJudge:
         return FARTHEST_WAY * self.sigma
 
     def _check_scale(self, scores: Float64, sigma: float) -> None:
-        """Raise `TooNoisy` when a sample reads more noise in a larger scale."""
-        if sigma < WIDE_NOISE * self.survey.network_spacing:
-            return
+        """Raise `TooNoisy` when a sample fills space, or reads more noise in a larger scale."""
         middle = self.points[self.own][int(self.own.sum()) // 2]
         nearest = nearest_first(self.points, middle)
         sample, trusted = nearest[:SAMPLE_POINTS], nearest[:TRUSTED_POINTS]
-        larger = reads_more(
-            self.sampler, self.survey, self.level, self.points[sample], scores[trusted], sigma
-        )
+        if noise_fills_space(self.survey, self.level, self.points[sample], self.points[trusted]):
+            larger = self.survey.zoomed_out
+        elif sigma < WIDE_NOISE * self.survey.network_spacing:
+            return
+        else:
+            larger = reads_more(
+                self.sampler, self.survey, self.level, self.points[sample], scores[trusted], sigma
+            )
         if larger is not None:
             raise TooNoisy(larger)
 
