@@ -50,6 +50,17 @@ def test_a_patch_is_the_nearest_points_of_a_point_with_its_mask_first(
     assert noise == pytest.approx(TRAINING_SCHEDULE.sigma_bar[patch.t], rel=0.15)
 
 
+def test_a_shape_can_limit_its_noise(sphere: Shape) -> None:
+    config = TrainingConfig(patch_points=20)
+    quiet = replace(sphere, most_noise=0.01)
+    patches = [draw_patch([quiet], config, np.random.default_rng(seed)) for seed in range(60)]
+    levels = np.array([TRAINING_SCHEDULE.sigma_bar[patch.t] / patch.scale for patch in patches])
+    assert 0.008 < levels.max() <= 0.0101
+    assert levels.min() < 0.003
+    free = [draw_patch([sphere], config, np.random.default_rng(seed)).t for seed in range(60)]
+    assert max(free) > 900
+
+
 def test_the_papers_target_is_the_nearest_clean_point(sphere: Shape) -> None:
     config = TrainingConfig(patch_points=200)
     patch = draw_patch([sphere], config, np.random.default_rng(4))

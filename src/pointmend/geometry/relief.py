@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 # Wavelengths in radii of the shape: from a few spacings of a cloud of 10,000 points to a limb.
 # Heights are shares of the wavelength.
 SHORTEST, LONGEST = 0.15, 0.6
-LOWEST, HIGHEST = 0.03, 0.12
+LOWEST, HIGHEST = 0.05, 0.25
 EDGES_PER_WAVE = 8.0
 LEAST_HALF_SIDE = 0.4
 

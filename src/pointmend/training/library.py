@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,7 @@ from pointmend.geometry.meshes import (
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.relief import relief_shape
 from pointmend.geometry.sample_cache import cached_poisson_disk
-from pointmend.geometry.thin import solid_shape, thin_shape
+from pointmend.geometry.thin import THINNEST, solid_shape, thin_shape
 
 from .shapes import MeshSurface, SampledSurface, Shape
 
@@ -64,11 +65,13 @@ class Source:
     name : file name without suffix; files of one name are one shape.
     mesh : the mesh, when there is one.
     clouds : (N_i, 3) clean clouds.
+    most_noise : what `Shape` says.
     """
 
     name: str
     mesh: Mesh | None = None
     clouds: list[Float64] = field(default_factory=list)
+    most_noise: float = math.inf
 
     @property
     def digest(self) -> str:
@@ -150,14 +153,16 @@ def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
     thin : how many thin-walled shapes, and how many solid ones.
     relief : how many bodies with fine relief.
     """
+    # Two sides nearer than the noise is wide look like one: who is taught to see them sees two in
+    # all wide noise.
     kinds = (
-        ("thin", thin, thin_shape),
-        ("solid", thin, solid_shape),
-        ("relief", relief, relief_shape),
+        ("thin", thin, thin_shape, 0.5 * THINNEST),
+        ("solid", thin, solid_shape, math.inf),
+        ("relief", relief, relief_shape, math.inf),
     )
     made = [
-        Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
-        for kind, count, make in kinds
+        Source(f"{kind}-{number:03}", make(np.random.default_rng(number)), most_noise=most_noise)
+        for kind, count, make, most_noise in kinds
         for number in range(count)
     ]
     return replace(library, training=[*library.training, *made])
@@ -216,7 +221,8 @@ def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLU
     clouds = [(cloud - centre) / radius for cloud in source.clouds]
     if not clouds:
         clouds = [cached_poisson_disk(mesh, count, cache, source.digest) for count in resolutions]
-    return Shape(source.name, clouds, MeshSurface.of(mesh, SURFACE_POINTS, rng))
+    surface = MeshSurface.of(mesh, SURFACE_POINTS, rng)
+    return Shape(source.name, clouds, surface, source.most_noise)
 
 
 def _shape_of_clouds(source: Source) -> Shape:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from pointmend.diffusion.arrangement import search_tau
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE, diffuse, diffuse_generative
 from pointmend.geometry.frames import patch_rotation
 
@@ -92,7 +93,8 @@ def draw_patch(
     scale = float(rng.uniform(*config.scale))
     turn = Rotation.random(random_state=rng).as_matrix()
     clean = scale * (cloud[index] - centre) @ turn.T
-    t = int(rng.integers(config.t_min, TRAINING_SCHEDULE.steps + 1))
+    last = search_tau(min(scale * shape.most_noise, 1.0), TRAINING_SCHEDULE)
+    t = int(rng.integers(min(config.t_min, last), last + 1))
     if config.diffusion == "preserving":
         noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
     else:

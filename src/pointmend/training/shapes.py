@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,11 +131,13 @@ class Shape:
     name : for messages.
     clouds : (N_i, 3) evenly sampled clouds of several resolutions.
     surface : the surface itself.
+    most_noise : patches of it are never noisier; infinite where any noise will do.
     """
 
     name: str
     clouds: Sequence[Float64]
     surface: Surface
+    most_noise: float = math.inf
 
     @cached_property
     def trees(self) -> list[cKDTree]:
