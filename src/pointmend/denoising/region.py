@@ -101,15 +101,15 @@ class CarefulJudge:
         return FARTHEST_WAY * self.sigma
 
     def _check_scale(self, scores: Float64, sigma: float) -> None:
-        """Raise `TooNoisy` when a sample fills space, or reads more noise in a larger scale."""
-        middle = self.points[self.own][int(self.own.sum()) // 2]
-        nearest = nearest_first(self.points, middle)
-        sample, trusted = nearest[:SAMPLE_POINTS], nearest[:TRUSTED_POINTS]
-        if noise_fills_space(self.survey, self.level, self.points[sample], self.points[trusted]):
+        """Raise `TooNoisy` when points fill space, or a sample reads more in a larger scale."""
+        if noise_fills_space(self.survey, self.level, self.points, self.points[self.own]):
             larger = self.survey.zoomed_out
         elif sigma < WIDE_NOISE * self.survey.network_spacing:
             return
         else:
+            middle = self.points[self.own][int(self.own.sum()) // 2]
+            nearest = nearest_first(self.points, middle)
+            sample, trusted = nearest[:SAMPLE_POINTS], nearest[:TRUSTED_POINTS]
             larger = reads_more(
                 self.sampler, self.survey, self.level, self.points[sample], scores[trusted], sigma
             )

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 Float64 = NDArray[np.float64]
 
 # Places looked at, and the fewest points around one that say anything.
-PLACES = 200
+PLACES = 600
 LEAST_POINTS = 8
 
 
@@ -23,7 +23,7 @@ def fullness(points: Float64, at: Float64, radius: float) -> float:
     Parameters
     ----------
     points : (N, 3).
-    at : (M, 3) places to look at; two hundred of them, evenly through their order, when there are
+    at : (M, 3) places to look at; some hundreds of them, evenly through their order, when there are
         more.
     radius : how far to look.
     """
