@@ -12,13 +12,14 @@ spacing is the side of the square a point has for itself.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.evaluation.scenes import Body, Box, Plane, Sphere
+from pointmend.evaluation.scenes import Box, Plane, Sphere
+from pointmend.geometry.meshes import unit_sphere
 from pointmend.methods.method import Method, Task
 from pointmend.methods.registry import contestants
 
@@ -42,10 +43,6 @@ class Waves:
         points[:, 2] = self.lift(points)[0]
         return points
 
-    def hit(self, origin: Floats, directions: Floats) -> Floats:
-        """Where rays meet the ground; waves are low."""
-        return self.ground.hit(origin, directions)
-
     def distance(self, points: Floats) -> Floats:
         """To the tangent plane below or above: exact to first order."""
         lift, slope = self.lift(points)
@@ -61,10 +58,20 @@ class Waves:
 
 @dataclass(frozen=True)
 class Case:
-    """One column: a body, its clean points (N, 3), the noise, and the points that count (N,)."""
+    """
+    One column of a table.
+
+    Attributes
+    ----------
+    title : its heading.
+    distance : of points (N, 3) to the surface: (N,).
+    clean : (N, 3) points on it.
+    sigma : the noise.
+    counts : (N,) the points that count; all when None.
+    """
 
     title: str
-    body: Body
+    distance: Callable[[Floats], Floats]
     clean: Floats
     sigma: float
     counts: NDArray[np.bool_] | None = None
@@ -73,11 +80,11 @@ class Case:
         """RMS distance of the points that count, after over before."""
         rng = np.random.default_rng(1)
         noisy = self.clean + self.sigma * rng.standard_normal(self.clean.shape)
-        radius = float(np.linalg.norm(noisy - noisy.mean(axis=0), axis=1).max())
+        _, radius = unit_sphere(noisy)
         denoised = method(Task(noisy, level=self.sigma / radius))
         counts = slice(None) if self.counts is None else self.counts
-        after = np.sqrt(np.mean(self.body.distance(denoised[counts]) ** 2))
-        return float(after / np.sqrt(np.mean(self.body.distance(noisy[counts]) ** 2)))
+        before, after = (np.mean(self.distance(x[counts]) ** 2) for x in (noisy, denoised))
+        return float(np.sqrt(after / before))
 
 
 def cases() -> Iterator[tuple[str, list[Case]]]:
@@ -90,7 +97,7 @@ def cases() -> Iterator[tuple[str, list[Case]]]:
     yield (
         "edges of a cube, the strip two spacings wide, noise",
         [
-            Case(f"{level:.1%}", cube, clean, level * 3**0.5, at_edge)
+            Case(f"{level:.1%}", cube.distance, clean, level * 3**0.5, at_edge)
             for level in (0.005, 0.01, 0.02, 0.03)
         ],
     )
@@ -100,7 +107,7 @@ def cases() -> Iterator[tuple[str, list[Case]]]:
     yield (
         "a sphere of few points, noise 2 %, points",
         [
-            Case(f"{count:,}", ball, ball.sample(float(np.sqrt(4 * np.pi / count)), rng), 0.02)
+            Case(f"{count:,}", ball.distance, ball.sample((4 * np.pi / count) ** 0.5, rng), 0.02)
             for count in (5_000, 2_000, 1_000, 500, 200)
         ],
     )
@@ -109,7 +116,10 @@ def cases() -> Iterator[tuple[str, list[Case]]]:
         size = float(np.linalg.norm(clean, axis=1).max())
         yield (
             f"{name}, strong noise",
-            [Case(f"{level:.0%}", body, clean, level * size) for level in (0.03, 0.05, 0.07, 0.1)],
+            [
+                Case(f"{level:.0%}", body.distance, clean, level * size)
+                for level in (0.03, 0.05, 0.07, 0.1)
+            ],
         )
 
 
@@ -118,7 +128,8 @@ def _plates(rng: np.random.Generator) -> Iterator[Case]:
     sigma = 0.02 * 2**0.5
     for ratio in (8.0, 6.0, 4.0, 3.0, 2.0):
         plate = Box((1.0, 1.0, 0.5 * ratio * sigma))
-        yield Case(f"{ratio:g}", plate, plate.sample(float(np.sqrt(8.0 / POINTS)), rng), sigma)
+        clean = plate.sample(float(np.sqrt(8.0 / POINTS)), rng)
+        yield Case(f"{ratio:g}", plate.distance, clean, sigma)
 
 
 def _reliefs(rng: np.random.Generator) -> Iterator[Case]:
@@ -128,7 +139,7 @@ def _reliefs(rng: np.random.Generator) -> Iterator[Case]:
         waves = Waves(Plane(1.0), length * spacing, 0.1 * length * spacing)
         clean = waves.sample(spacing, rng)
         inner = (np.abs(clean[:, :2]) < 0.9).all(axis=1)
-        yield Case(f"{length:g}", waves, clean, 0.5 * spacing, inner)
+        yield Case(f"{length:g}", waves.distance, clean, 0.5 * spacing, inner)
 
 
 def print_table(title: str, columns: Sequence[Case], methods: Sequence[Method]) -> None:

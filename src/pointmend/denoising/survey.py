@@ -247,15 +247,13 @@ def survey_store(
         if larger is None or not wide:
             break
         again = _measure_noise(sampler, places, larger)
-        if full:
-            survey, measured = larger, again
-            continue
-        grown = again.network_sigma * larger.frame.scale
-        read = measured.network_sigma * survey.frame.scale
-        if not _is_wider(grown, read, survey.frame.scale):
-            break
-        if measured.network_sigma < SURELY_WIDE and _settle(sampler, survey, places):
-            break
+        if not full:
+            grown = again.network_sigma * larger.frame.scale
+            read = measured.network_sigma * survey.frame.scale
+            if not _is_wider(grown, read, survey.frame.scale):
+                break
+            if measured.network_sigma < SURELY_WIDE and _settle(sampler, survey, places):
+                break
         survey, measured = larger, again
     return replace(survey, sigma=measured.sigma, gain=measured.gain)
 

@@ -77,8 +77,7 @@ class Optimiser:
         -------
         The gradient's norm before clipping. A gradient that is not finite is not followed.
         """
-        for method in self.methods.values():
-            method.zero_grad(set_to_none=False)
+        self.network.zero_grad(set_to_none=False)
         torch.autograd.backward(loss)
         gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
         _average_over_processes(gradients)
