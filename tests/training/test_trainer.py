@@ -288,6 +288,6 @@ def test_configurations_survive_plain_values_and_refuse_unknown_keys() -> None:
 def test_a_batch_that_cannot_be_shared_is_refused(
     shapes: list[Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trainer_module, "_process_place", lambda: (0, 3))
+    monkeypatch.setattr(trainer_module, "process_place", lambda: (0, 3))
     with pytest.raises(InputError, match="cannot be shared"):
         Trainer(shapes, CONFIG, tmp_path)

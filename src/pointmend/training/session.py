@@ -20,7 +20,8 @@ from .config import TrainingConfig
 from .library import Source, Warn, build_shape, open_library, with_made_shapes
 from .memory import keep_freed_memory
 from .release import release
-from .trainer import CHECKPOINT, Limits, StepReport, Trainer
+from .shapes import Shape
+from .trainer import CHECKPOINT, Limits, StepReport, Trainer, process_place
 from .validation import ValidationShape, summarise, validate, validation_shapes
 
 MODEL = "model.safetensors"
@@ -73,7 +74,7 @@ class Session:
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
         found = open_library(plan.data, warn)
         self.library = with_made_shapes(found, config.thin_shapes, config.relief_shapes)
-        shapes = [build_shape(source, plan.cache) for source in self.library.training]
+        shapes = _build_shapes(self.library.training, plan.cache)
         keep_freed_memory()
         self.trainer = Trainer(
             shapes,
@@ -126,6 +127,20 @@ class Session:
     def _judges(self) -> list[Source]:
         """Validation shapes; where a user has none, training shapes must do for calibration."""
         return self.library.validation or self.library.training
+
+
+def _build_shapes(sources: Sequence[Source], cache: Path) -> list[Shape]:
+    """
+    All sources made ready, in their order.
+
+    Processes that train together begin at different places: what one has sampled, the others find
+    in the cache.
+    """
+    rank, world = process_place()
+    first = rank * len(sources) // world
+    places = [*range(first, len(sources)), *range(first)]
+    built = {place: build_shape(sources[place], cache) for place in places}
+    return [built[place] for place in range(len(sources))]
 
 
 def _starting_point(plan: Plan) -> Path | None:

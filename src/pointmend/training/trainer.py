@@ -101,7 +101,7 @@ class Trainer:
         start_from: Path | None = None,
         weights: ScoreNetwork | None = None,
     ) -> None:
-        self.rank, self.world = _process_place()
+        self.rank, self.world = process_place()
         if weights is not None:
             config = replace(config, network=weights.config)
         tensors, state = (None, RunState(config.to_dict()))
@@ -204,7 +204,7 @@ class Trainer:
         return float(vote.item())
 
 
-def _process_place() -> tuple[int, int]:
+def process_place() -> tuple[int, int]:
     """Rank and number of processes; joins the others when started by torchrun."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
