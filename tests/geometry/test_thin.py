@@ -16,8 +16,8 @@ SEEDS = range(12)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_shape_is_closed_and_fills_the_unit_sphere(seed: int) -> None:
-    for make in (thin_shape, solid_shape):
-        mesh = make(np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    for mesh in (thin_shape(rng).mesh, solid_shape(rng)):
         centre, radius = unit_sphere(mesh.vertices)
         np.testing.assert_allclose(centre, 0.0, atol=1e-12)
         assert radius == pytest.approx(1.0)
@@ -37,9 +37,13 @@ def depths_of(mesh: Mesh) -> Floats:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_other_side_of_a_wall_is_near(seed: int) -> None:
-    depths = depths_of(thin_shape(np.random.default_rng(seed)))
+    walls = thin_shape(np.random.default_rng(seed))
+    depths = depths_of(walls.mesh)
     assert np.isfinite(depths).mean() > 0.95
     assert np.median(depths) < 0.2
+    # Another side is nearer than one's own from half of the wall on. Bent walls are thinner.
+    assert 0.2 * walls.thinnest < np.quantile(depths, 0.1)
+    assert 0.4 * walls.thinnest < np.median(depths)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -48,6 +52,6 @@ def test_behind_a_solid_side_there_is_nothing_near(seed: int) -> None:
 
 
 def test_shapes_differ() -> None:
-    first, again, other = (thin_shape(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, again, other = (thin_shape(np.random.default_rng(seed)).mesh for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.vertices, again.vertices)
     assert first.vertices.shape != other.vertices.shape

@@ -79,7 +79,8 @@ def test_made_shapes_can_be_added(folder: Path) -> None:
         "relief-000",
     ]
     assert len({source.digest for source in added}) == 5
-    assert [source.most_noise for source in added] == [0.02, 0.02, np.inf, np.inf, np.inf]
+    assert all(0.01 < source.most_noise < 0.1 for source in added[:2])
+    assert [source.most_noise for source in added[2:]] == [np.inf] * 3
     assert more.digest == with_made_shapes(library, 2, 1).digest != library.digest
     assert more.validation == library.validation
 

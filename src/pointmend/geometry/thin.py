@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .meshes import Mesh
+from .meshes import Mesh, unit_sphere
 from .procedural import angles, block, fitted, swept
 
 Floats = NDArray[np.float64]
@@ -21,10 +22,21 @@ MOST_BEND = 0.25
 LEAST_HALF_SIDE, MOST_HALF_SIDE = 0.3, 0.9
 
 
-def thin_shape(rng: np.random.Generator) -> Mesh:
+@dataclass(frozen=True)
+class Walls:
+    """A closed mesh, and the thickness of its thinnest wall or gap (before it is bent)."""
+
+    mesh: Mesh
+    thinnest: float
+
+
+def thin_shape(rng: np.random.Generator) -> Walls:
     """A closed thin-walled shape that fills the unit sphere."""
     kind = (_sheet, _ribs, _hollow_block, _tube)[int(rng.integers(4))]
-    return fitted(_bent(kind(rng), rng))
+    walls = kind(rng)
+    bent = _bent(walls.mesh, rng)
+    _, radius = unit_sphere(bent.vertices)
+    return Walls(fitted(bent), walls.thinnest / radius)
 
 
 def solid_shape(rng: np.random.Generator) -> Mesh:
@@ -36,31 +48,34 @@ def solid_shape(rng: np.random.Generator) -> Mesh:
     return fitted(_bent(_block(rng.uniform(LEAST_HALF_SIDE, MOST_HALF_SIDE, 3)), rng))
 
 
-def _sheet(rng: np.random.Generator) -> Mesh:
+def _sheet(rng: np.random.Generator) -> Walls:
     """One plate."""
-    return _plate(rng.uniform(0.4, 1.0, 2), _wall(rng))
+    sides, wall = rng.uniform(0.4, 1.0, 2), _wall(rng)
+    return Walls(_plate(sides, wall), wall)
 
 
-def _ribs(rng: np.random.Generator) -> Mesh:
+def _ribs(rng: np.random.Generator) -> Walls:
     """Plates side by side, all of one size."""
     sides = rng.uniform(0.4, 0.9, 2)
-    plates, height = [], 0.0
+    plates, height, thinnest = [], 0.0, np.inf
     for _ in range(int(rng.integers(2, 6))):
         wall = _wall(rng)
         plate = _plate(sides, wall)
         plates.append(Mesh(plate.vertices + np.array([0.0, 0.0, height + 0.5 * wall]), plate.faces))
-        height += wall + log_uniform(rng, NARROWEST_GAP, WIDEST_GAP)
-    return _together(plates)
+        gap = log_uniform(rng, NARROWEST_GAP, WIDEST_GAP)
+        height += wall + gap
+        thinnest = min(thinnest, wall, gap)
+    return Walls(_together(plates), thinnest)
 
 
-def _hollow_block(rng: np.random.Generator) -> Mesh:
+def _hollow_block(rng: np.random.Generator) -> Walls:
     """A block with a cavity: walls of one thickness all around."""
-    half = rng.uniform(0.3, 0.8, 3)
-    inner = _block(half - _wall(rng))
-    return _together([_block(half), Mesh(inner.vertices, inner.faces[:, ::-1])])
+    half, wall = rng.uniform(0.3, 0.8, 3), _wall(rng)
+    inner = _block(half - wall)
+    return Walls(_together([_block(half), Mesh(inner.vertices, inner.faces[:, ::-1])]), wall)
 
 
-def _tube(rng: np.random.Generator) -> Mesh:
+def _tube(rng: np.random.Generator) -> Walls:
     """A pipe, open at both ends."""
     outer, half, wall = rng.uniform(0.3, 0.9), rng.uniform(0.3, 0.9), _wall(rng)
     inner = outer - wall
@@ -70,7 +85,7 @@ def _tube(rng: np.random.Generator) -> Mesh:
         cells = _cells(float(np.linalg.norm(end - start)))
         sides.append(start + (end - start) * (np.arange(cells) / cells)[:, None])
     distance, height = np.concatenate(sides).T
-    return swept(angles(_cells(2.0 * np.pi * outer))[:, None], distance, height)
+    return Walls(swept(angles(_cells(2.0 * np.pi * outer))[:, None], distance, height), wall)
 
 
 def _plate(half: Floats, wall: float) -> Mesh:

@@ -24,7 +24,7 @@ from pointmend.geometry.meshes import (
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.relief import relief_shape
 from pointmend.geometry.sample_cache import cached_poisson_disk
-from pointmend.geometry.thin import THINNEST, solid_shape, thin_shape
+from pointmend.geometry.thin import solid_shape, thin_shape
 
 from .shapes import MeshSurface, SampledSurface, Shape
 
@@ -153,18 +153,17 @@ def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
     thin : how many thin-walled shapes, and how many solid ones.
     relief : how many bodies with fine relief.
     """
-    # Two sides nearer than the noise is wide look like one: who is taught to see them sees two in
-    # all wide noise.
-    kinds = (
-        ("thin", thin, thin_shape, 0.5 * THINNEST),
-        ("solid", thin, solid_shape, math.inf),
-        ("relief", relief, relief_shape, math.inf),
-    )
-    made = [
-        Source(f"{kind}-{number:03}", make(np.random.default_rng(number)), most_noise=most_noise)
-        for kind, count, make, most_noise in kinds
-        for number in range(count)
-    ]
+    made: list[Source] = []
+    for number in range(thin):
+        walls = thin_shape(np.random.default_rng(number))
+        # Two sides nearer than the noise is wide look like one: who is taught to see them sees
+        # two in all wide noise.
+        made.append(Source(f"thin-{number:03}", walls.mesh, most_noise=0.5 * walls.thinnest))
+    for kind, count, make in (("solid", thin, solid_shape), ("relief", relief, relief_shape)):
+        made.extend(
+            Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
+            for number in range(count)
+        )
     return replace(library, training=[*library.training, *made])
 
 
