@@ -6,9 +6,11 @@ from torch import Tensor
 from pointmend.geometry.neighbours import neighbour_table
 from pointmend.geometry.planes import (
     NEAREST,
+    TAIL_SCALES,
     PlaneScales,
     fit_planes,
     neighbourhood_moments,
+    tails_of,
 )
 
 SCALES = PlaneScales()
@@ -104,3 +106,44 @@ def test_the_extrapolation_is_bounded() -> None:
     planes, _ = fit_planes(x, neighbour_table(x, 10, 48), SCALES)
     assert (planes.curved.abs() <= 5.0 * planes.offset.norm(dim=2)[:, :-1] + 1.0).all()
     assert planes.curved.isfinite().all()
+
+
+def test_tails_agree_with_averaging_by_hand() -> None:
+    x = cloud(120)
+    table = neighbour_table(x, 120, 48)
+    height = torch.randn(120, 2, generator=torch.Generator().manual_seed(1))
+    fourth, second = height.double() ** 4, height.double() ** 2
+    for _ in range(3):
+        fourth, second = (each[table[:, ::3]].mean(dim=1) for each in (fourth, second))
+    expected = (fourth.sqrt() / second).float()
+    assert torch.allclose(tails_of(height, table, 3), expected, atol=1e-5)
+
+
+def test_tails_tell_two_sheets_from_noise_as_wide() -> None:
+    rng = np.random.default_rng(0)
+    ground = np.zeros((6000, 3))
+    ground[:, :2] = rng.random((6000, 2))
+    sheets = ground.copy()
+    sheets[::2, 2] = 0.06
+    sigma = 0.015
+    wide = np.hypot(sigma, 0.03)  # as far from the middle as the noisy sheets are
+    scales = PlaneScales(32, (1, 2, 4, 8), tail_walks=4)
+    inner = (np.abs(ground[:, :2] - 0.5) < 0.3).all(axis=1)
+    tails = []
+    for points in (
+        ground + wide * rng.standard_normal(ground.shape),
+        sheets + sigma * rng.standard_normal(ground.shape),
+    ):
+        x = torch.from_numpy(points)
+        planes, _ = fit_planes(x, neighbour_table(x, len(x), 32), scales)
+        assert planes.tails.shape == (6000, TAIL_SCALES)
+        tails.append(planes.tails[inner, -1])
+    one, two = tails
+    assert two.quantile(0.9) < 1.6 < one.quantile(0.1)
+    assert one.median() == pytest.approx(3**0.5, abs=0.1)
+
+
+def test_no_one_pays_for_tails_who_does_not_ask() -> None:
+    x = cloud(50)
+    planes, _ = fit_planes(x, neighbour_table(x, 50, 48), SCALES)
+    assert planes.tails.shape == (50, 0)

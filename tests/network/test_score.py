@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -213,7 +213,7 @@ def _planes_and_frames(cloud: LocalGeometry) -> tuple[Tensor, ...]:
     if cloud.planes is None or cloud.frames is None:
         return ()
     planes = cloud.planes
-    fitted = (planes.offset, planes.normal, planes.height, planes.spread, planes.curved)
+    fitted = tuple(getattr(planes, field.name) for field in fields(planes))
     return (*fitted, cloud.frames)
 
 
@@ -225,8 +225,8 @@ class _Scores(torch.nn.Module):
         self.network = network
 
     def forward(self, positions: Tensor, neighbours: Tensor, *fitted: Tensor) -> Tensor:
-        planes = Planes(*fitted[:5]) if fitted else None
-        frames = fitted[5] if fitted else None
+        planes = Planes(*fitted[:-1]) if fitted else None
+        frames = fitted[-1] if fitted else None
         cloud = LocalGeometry(positions, neighbours, len(positions), planes, frames)
         features = self.network.features(cloud)
         time = torch.ones(len(positions))

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from pointmend.errors import InputError
+from pointmend.geometry.planes import TAIL_SCALES
 from pointmend.geometry.procedural import torus
 from pointmend.network.config import DEFAULT
 from pointmend.training import trainer as trainer_module
@@ -77,6 +78,25 @@ def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: P
     back = Trainer(shapes, CONFIG, tmp_path / "back", start_from=tmp_path / CHECKPOINT)
     back.train(Limits(steps=1))
     assert all(not name.startswith("muon.") for name in weights(tmp_path / "back"))
+
+
+@pytest.mark.parametrize("config", [CONFIG, MUON], ids=["adamw", "muon"])
+def test_a_run_can_be_told_of_tails_later(
+    config: TrainingConfig, shapes: list[Shape], tmp_path: Path
+) -> None:
+    config = replace(config, network=replace(config.network, tails=False))
+    before = Trainer(shapes, config, tmp_path / "before")
+    before.train(Limits(steps=3))
+    told = replace(config, network=replace(config.network, tails=True))
+    trainer = Trainer(shapes, told, tmp_path / "after", start_from=tmp_path / "before" / CHECKPOINT)
+    x = torch.from_numpy(shapes[0].clouds[0][:200])
+    with torch.no_grad():
+        torch.testing.assert_close(trainer.network(x, 200), before.network(x, 200))
+    trainer.train(Limits(steps=2))
+    listens = trainer.network.state_dict()["extraction.planes.0.weight"][:, -TAIL_SCALES:]
+    assert listens.abs().max() > 0.0
+    with pytest.raises(InputError, match="another network"):
+        Trainer(shapes, config, tmp_path, start_from=tmp_path / "after" / CHECKPOINT)
 
 
 def test_muon_moves_inner_matrices_evenly_in_all_directions(

@@ -18,6 +18,10 @@ NEAREST = (12, 32)
 WALK_READS = 16
 MOST_EXTRAPOLATION = 2.0
 
+# Tails are told of the largest scales, where a neighbourhood sees both sides of a thin wall.
+TAIL_SCALES = 3
+LEAST_VARIANCE = 1e-10
+
 # Points fitted at once by each thread: their moments stay in the cache.
 CHUNK = 2048
 
@@ -36,10 +40,12 @@ class PlaneScales:
     ----------
     neighbours : nearest points that are known.
     walks : more walks before each further scale.
+    tail_walks : walks over which `tails_of` is taken; 0 when no one asks for tails.
     """
 
     neighbours: int = 48
     walks: tuple[int, ...] = (1, 2, 4)
+    tail_walks: int = 0
 
     def __len__(self) -> int:
         """Number of scales S."""
@@ -58,6 +64,7 @@ class Planes:
     height : (M, S) (offset . normal): how far the point must move along the normal.
     spread : (M, S, 3) standard deviations along the principal axes, smallest first.
     curved : (M, S - 1) like height, for the surface the planes of a scale and the next lead to.
+    tails : (M, T) what `tails_of` says at the T largest scales; T = 0 when no one asks.
     """
 
     offset: Tensor
@@ -65,6 +72,7 @@ class Planes:
     height: Tensor
     spread: Tensor
     curved: Tensor
+    tails: Tensor
 
     def rows(self, index: Tensor | slice) -> Planes:
         """The planes of some points, U of them."""
@@ -95,13 +103,19 @@ def neighbourhood_moments(positions: Tensor, neighbours: Tensor, walks: Sequence
             total = total + neighbourhood_sum(monomials, further)
             counted += further.shape[1]
         scales.append(total / counted)
-    walk = neighbours[:, :: max(1, neighbours.shape[1] // WALK_READS)].contiguous()
     current = scales[-1]
     for more in walks:
-        for _ in range(more):
-            current = neighbourhood_sum(current, walk) / walk.shape[1]
+        current = walked(current, neighbours, more)
         scales.append(current)
     return torch.stack(scales, dim=1)
+
+
+def walked(values: Tensor, neighbours: Tensor, walks: int) -> Tensor:
+    """Values (M, C) smoothed by some walks to neighbours (M, K): (M, C)."""
+    walk = neighbours[:, :: max(1, neighbours.shape[1] // WALK_READS)].contiguous()
+    for _ in range(walks):
+        values = neighbourhood_sum(values, walk) / walk.shape[1]
+    return values
 
 
 def neighbourhood_sum(values: Tensor, neighbours: Tensor) -> Tensor:
@@ -138,10 +152,36 @@ def fit_planes(positions: Tensor, neighbours: Tensor, scales: PlaneScales) -> tu
         scale at which the neighbourhood is flattest, turned towards the plane.
     """
     exact = positions.double()
-    moments = neighbourhood_moments(exact, neighbours[:, : scales.neighbours], scales.walks)
+    near = neighbours[:, : scales.neighbours]
+    moments = neighbourhood_moments(exact, near, scales.walks)
     parts = [_fit(exact[rows], moments[rows]) for rows in chunks(len(exact), CHUNK)]
-    *fitted, frames = (torch.cat(each) for each in zip(*parts))
-    return Planes(*fitted), frames
+    offset, normal, height, spread, curved, frames = (torch.cat(each) for each in zip(*parts))
+    tails = height[:, :0]
+    if scales.tail_walks:
+        tails = tails_of(height[:, -TAIL_SCALES:], near, scales.tail_walks)
+    return Planes(offset, normal, height, spread, curved, tails), frames
+
+
+def tails_of(height: Tensor, neighbours: Tensor, walks: int) -> Tensor:
+    """
+    How heavy the tails of the points' distances from their planes are: sqrt(mean h^4) / mean h^2.
+
+    Noise around one surface leads to sqrt(3) = 1.73 however wide it is; two sheets that a plane
+    lies between lead to 1 to 1.5. The planes' spreads alone cannot tell the two apart. Squares have
+    no side, so that it does not matter which one a normal points to.
+
+    Parameters
+    ----------
+    height : (M, T) of the points above their planes. neighbours : (M, K). walks : how far to look.
+
+    Returns
+    -------
+    (M, T)
+    """
+    square = height.double().square()
+    mean = walked(torch.cat([square, square.square()], dim=1), neighbours, walks)
+    second, fourth = mean.chunk(2, dim=1)
+    return (fourth.sqrt() / (second + LEAST_VARIANCE)).float()
 
 
 def _fit(positions: Tensor, moments: Tensor) -> tuple[Tensor, ...]:

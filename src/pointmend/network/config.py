@@ -7,12 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from pointmend.errors import InputError
-from pointmend.geometry.planes import PlaneScales
+from pointmend.geometry.planes import TAIL_SCALES, PlaneScales
 from pointmend.settings import check_choices, check_keys
 
 Fusion = Literal["learned", "initial", "current", "mean"]
 GradientWeights = Literal["softmax", "constant"]
 Frame = Literal["centred", "patch", "point"]
+
+PLANE_INPUTS = 15  # per scale
+
+# Walks over which tails are taken: about a hundred points, as many as it takes to tell.
+TAIL_WALKS = 4
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class NetworkConfig:
     planes : feed planes fitted at several scales to E, and let them vote in G.
     plane_neighbours, plane_walks : their neighbourhoods, and those of the frames (`PlaneScales`).
     curved : let the curved surfaces that pairs of planes lead to take part as well. Needs planes.
+    tails : tell E how heavy the tails of the points' distances from their planes are, which tells
+        thin walls from wide noise. Needs planes.
     channels : width of the features E and F.
     layers : dynamic edge convolutions of E.
     graph_neighbours : neighbours of an edge convolution, the nearest in feature space.
@@ -50,6 +57,7 @@ class NetworkConfig:
     plane_neighbours: int = 48
     plane_walks: tuple[int, ...] = (1, 2, 4)
     curved: bool = False
+    tails: bool = False
     channels: int = 64
     layers: int = 4
     graph_neighbours: int = 16
@@ -69,6 +77,8 @@ class NetworkConfig:
             raise InputError("network.mutual compares planes: set network.planes as well")
         if self.curved and not self.planes:
             raise InputError("network.curved is made from planes: set network.planes as well")
+        if self.tails and not self.planes:
+            raise InputError("network.tails is made from planes: set network.planes as well")
 
     @property
     def neighbours(self) -> int:
@@ -81,12 +91,18 @@ class NetworkConfig:
     @property
     def scales(self) -> PlaneScales:
         """The neighbourhoods planes are fitted to."""
-        return PlaneScales(self.plane_neighbours, self.plane_walks)
+        return PlaneScales(self.plane_neighbours, self.plane_walks, TAIL_WALKS if self.tails else 0)
 
     @property
     def curved_scales(self) -> int:
         """Number of curved surfaces every point has; 0 when they take no part."""
         return len(self.scales) - 1 if self.curved else 0
+
+    @property
+    def plane_inputs(self) -> int:
+        """Numbers that E is told about the planes of a point."""
+        inputs = PLANE_INPUTS * len(self.scales) + self.curved_scales
+        return inputs + (TAIL_SCALES if self.tails else 0)
 
     @property
     def is_local(self) -> bool:

@@ -18,7 +18,8 @@ from .reach import reach_of
 # Lengths in the network's frame are around 0.01-0.03; these bring them to order one.
 OFFSET_GAIN = 20.0
 HEIGHT_GAIN = 30.0
-PLANE_INPUTS = 15  # per scale
+TAIL_GAIN = 3.0
+GAUSSIAN_TAILS = 3.0**0.5
 
 # Points handled at once by each thread when nothing is learned: their edges stay in the cache.
 CHUNK = 512
@@ -48,7 +49,7 @@ class FeatureExtraction(nn.Module):
             self.positions = EdgeConvolution(3, width)
         if config.planes:
             self.planes = nn.Sequential(
-                nn.Linear(PLANE_INPUTS * len(config.scales) + config.curved_scales, width),
+                nn.Linear(config.plane_inputs, width),
                 nn.ReLU(inplace=True),
                 nn.Linear(width, width),
             )
@@ -167,11 +168,11 @@ class ResidualEdgeConvolution(nn.Module):
 
 def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:
     """
-    The planes as numbers of order one, in the points' own axes: (M, 15 S).
+    The planes as numbers of order one, in the points' own axes: (M, 15 S + ...).
 
     Per scale: offset to the centre (3), height (1), height in standard deviations (1), the
     entries of n n^T (6; a normal has no sign), spreads (3), flatness (1). The heights of the
-    curved surfaces, when they take part, are S - 1 more columns.
+    curved surfaces, when they take part, are S - 1 more columns, the tails T more.
     """
     normal = turned(planes.normal, frames)
     n0, n1, n2 = normal.unbind(-1)
@@ -186,4 +187,5 @@ def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:
     ]
     if curved:
         columns.append(HEIGHT_GAIN * planes.curved)
+    columns.append(TAIL_GAIN * (planes.tails - GAUSSIAN_TAILS))
     return torch.cat(columns, dim=1)

@@ -116,14 +116,15 @@ class Optimiser:
         """
         Take up where `tensors` were written.
 
-        What another method remembered of a parameter is left out: the one in use begins anew.
+        What another method remembered of a parameter is left out: the one in use begins anew. A
+        network that is told more than the one that was kept starts by not listening to it.
         """
         self.step, self.norm = step, norm
         parameters = dict(self.network.named_parameters())
         with torch.no_grad():
             for name, parameter in parameters.items():
-                parameter.copy_(tensors[f"weight.{name}"])
-                self.average[name].copy_(tensors[f"average.{name}"])
+                parameter.copy_(_widened(tensors[f"weight.{name}"], parameter))
+                self.average[name].copy_(_widened(tensors[f"average.{name}"], parameter))
         for method, optimiser in self.methods.items():
             used = {id(p) for group in optimiser.param_groups for p in group["params"]}
             for kept, value in tensors.items():
@@ -131,12 +132,20 @@ class Optimiser:
                     continue
                 _, key, name = kept.split(".", 2)
                 if id(parameters[name]) in used:
-                    optimiser.state[parameters[name]][key] = value.clone()
+                    kept_value = _widened(value, parameters[name])
+                    optimiser.state[parameters[name]][key] = kept_value.clone()
 
 
 def _is_inner(name: str, parameter: nn.Parameter) -> bool:
     """Whether a parameter is a matrix between layers that only features pass."""
     return parameter.ndim == 2 and not name.startswith(EDGE_LAYERS)
+
+
+def _widened(kept: Tensor, parameter: Tensor) -> Tensor:
+    """What was kept of a matrix, with columns of zeros for inputs that have come since."""
+    if kept.ndim < 2:
+        return kept
+    return nn.functional.pad(kept, (0, parameter.shape[1] - kept.shape[1]))
 
 
 def _follow(running: float, value: float) -> float:

@@ -107,7 +107,9 @@ class Trainer:
         tensors, state = (None, RunState(config.to_dict()))
         if start_from is not None:
             tensors, state = read_checkpoint(start_from)
-            if state.training_config.network != config.network:
+            kept = state.training_config.network
+            # Tails are inputs a network can learn to listen to; nothing else can be added later.
+            if config.network not in (kept, replace(kept, tails=True)):
                 raise InputError(
                     f"{start_from} holds another network: leave network.* as it is, or start anew"
                 )
