@@ -5,6 +5,7 @@ from torch import Tensor
 
 from pointmend.geometry.neighbours import neighbour_table
 from pointmend.geometry.planes import (
+    MOST_TAILS,
     NEAREST,
     TAIL_SCALES,
     PlaneScales,
@@ -111,12 +112,24 @@ def test_the_extrapolation_is_bounded() -> None:
 def test_tails_agree_with_averaging_by_hand() -> None:
     x = cloud(120)
     table = neighbour_table(x, 120, 48)
-    height = torch.randn(120, 2, generator=torch.Generator().manual_seed(1))
+    height = 0.01 * torch.randn(120, 2, generator=torch.Generator().manual_seed(1))
     fourth, second = height.double() ** 4, height.double() ** 2
     for _ in range(3):
         fourth, second = (each[table[:, ::3]].mean(dim=1) for each in (fourth, second))
     expected = (fourth.sqrt() / second).float()
-    assert torch.allclose(tails_of(height, table, 3), expected, atol=1e-5)
+    assert torch.allclose(tails_of(height, table, 3), expected, atol=0.02)  # a little is added
+    big = tails_of(100.0 * height, table, 3)
+    assert torch.allclose(big, expected, atol=1e-5)  # and is nothing beside large distances
+
+
+def test_tails_without_noise_are_those_of_noise() -> None:
+    x = cloud(120)
+    table = neighbour_table(x, 120, 48)
+    flat = torch.zeros(120, 1)
+    assert torch.allclose(tails_of(flat, table, 4), torch.full((120, 1), 3**0.5))
+    one_far_off = flat.clone()
+    one_far_off[7] = 1.0
+    assert tails_of(one_far_off, table, 4).max() == pytest.approx(MOST_TAILS)
 
 
 def test_tails_tell_two_sheets_from_noise_as_wide() -> None:

@@ -20,7 +20,8 @@ MOST_EXTRAPOLATION = 2.0
 
 # Tails are told of the largest scales, where a neighbourhood sees both sides of a thin wall.
 TAIL_SCALES = 3
-LEAST_VARIANCE = 1e-10
+TAIL_NOISE = 1e-3
+MOST_TAILS = 2.2
 
 # Points fitted at once by each thread: their moments stay in the cache.
 CHUNK = 2048
@@ -170,6 +171,9 @@ def tails_of(height: Tensor, neighbours: Tensor, walks: int) -> Tensor:
     lies between lead to 1 to 1.5. The planes' spreads alone cannot tell the two apart. Squares have
     no side, so that it does not matter which one a normal points to.
 
+    Without noise nothing but the shape would be told. So they are those of the distances with a
+    little noise (TAIL_NOISE) added, and those of few points far off are bounded.
+
     Parameters
     ----------
     height : (M, T) of the points above their planes. neighbours : (M, K). walks : how far to look.
@@ -181,7 +185,9 @@ def tails_of(height: Tensor, neighbours: Tensor, walks: int) -> Tensor:
     square = height.double().square()
     mean = walked(torch.cat([square, square.square()], dim=1), neighbours, walks)
     second, fourth = mean.chunk(2, dim=1)
-    return (fourth.sqrt() / (second + LEAST_VARIANCE)).float()
+    added = TAIL_NOISE**2
+    fourth = fourth + 6.0 * added * second + 3.0 * added**2
+    return (fourth.sqrt() / (second + added)).clamp_max_(MOST_TAILS).float()
 
 
 def _fit(positions: Tensor, moments: Tensor) -> tuple[Tensor, ...]:

@@ -134,6 +134,7 @@ DEFAULT = replace(
     plane_neighbours=32,
     plane_walks=(1, 2, 4, 8),
     curved=True,
+    tails=True,
     mutual=True,
     layers=2,
     graph_candidates=16,
