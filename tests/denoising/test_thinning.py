@@ -43,7 +43,7 @@ def test_every_point_is_scored_among_its_own_part() -> None:
 
 def test_wide_noise_is_removed_better_in_parts() -> None:
     rng = np.random.default_rng(3)
-    side, noise = 110, 2.5
+    side, noise = 110, 2.25
     x, y = (rng.uniform(-0.4, 0.4, side**2) + axis.ravel() for axis in np.indices((side, side)))
     clean = np.stack([x, y, 3.0 * np.sin(x / 20.0)], axis=1)
     noisy = clean + noise * rng.standard_normal(clean.shape)
