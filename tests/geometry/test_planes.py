@@ -141,7 +141,7 @@ def test_tails_tell_two_sheets_from_noise_as_wide() -> None:
     sigma = 0.015
     wide = np.hypot(sigma, 0.03)  # as far from the middle as the noisy sheets are
     scales = PlaneScales(32, (1, 2, 4, 8), tail_walks=4)
-    inner = (np.abs(ground[:, :2] - 0.5) < 0.3).all(axis=1)
+    inner = torch.from_numpy((np.abs(ground[:, :2] - 0.5) < 0.3).all(axis=1))
     tails = []
     for points in (
         ground + wide * rng.standard_normal(ground.shape),
