@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
+from pointmend.errors import InputError
 from pointmend.geometry.procedural import torus
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
-from pointmend.training.algorithm import LOSS_SCALE, batch_losses, prepare_batch
+from pointmend.training.algorithm import LOSS_SCALE, batch_losses, prepare_batch, stage_times
 from pointmend.training.config import TrainingConfig
 from pointmend.training.shapes import MeshSurface, Shape
 
@@ -42,8 +43,13 @@ def awake(config: NetworkConfig) -> ScoreNetwork:
 
 @pytest.mark.parametrize("network_config", [PAPER, DEFAULT], ids=["paper", "default"])
 @pytest.mark.parametrize("target", ["nearest", "projection"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"stages": 4, "followed_points": 60}, {"stages": 3, "anchored": True}],
+    ids=["two stages", "four stages", "anchored"],
+)
 def test_the_loss_is_that_of_algorithm_1(
-    shapes: list[Shape], network_config: NetworkConfig, target: Any
+    shapes: list[Shape], network_config: NetworkConfig, target: Any, more: dict[str, Any]
 ) -> None:
     config = TrainingConfig(
         network=replace(network_config, **SMALL),
@@ -51,6 +57,7 @@ def test_the_loss_is_that_of_algorithm_1(
         batch=3,
         patch_points=120,
         mask_points=20,
+        **more,
     )
     network = awake(config.network)
     batch = prepare_batch(shapes, network, config, generators(3))
@@ -58,34 +65,44 @@ def test_the_loss_is_that_of_algorithm_1(
 
     total = 0.0
     sigma_bar = TRAINING_SCHEDULE.sigma_bar
-    for patch, delta in zip(batch.patches, batch.deltas):
+    led = np.arange(120)[:, None] < max(20, config.followed_points)
+    for patch, times in zip(batch.patches, batch.times):
         # Lines 6-7.
         x_t = torch.from_numpy(patch.noisy).float()
-        cloud = network.look(x_t, 120)
-        e_t = network.features(cloud)
-        score = network.scores(cloud, e_t, e_t, x_t, torch.ones(120)).detach().double().numpy()
-        # Lines 8-9: a = alpha_bar_t, b = alpha_bar_{t - Delta}, Eq. 7 as printed.
-        t, later = patch.t, patch.t - delta
-        a, b = TRAINING_SCHEDULE.alpha_bar[t], TRAINING_SCHEDULE.alpha_bar[later]
-        factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
-        truth = patch.ground_truth(patch.noisy, config)
-        masked = np.arange(120)[:, None] < 20
-        moved = patch.noisy + factor * np.where(masked, score, truth)
-        # Lines 10-11.
-        x_later = torch.from_numpy(moved).float()
-        cloud_later = network.look(x_later, 120)
-        e_later = network.features(cloud_later)
-        time = torch.full((120,), later / t)
-        again = network.scores(cloud_later, e_later, e_t, x_t, time).detach().double().numpy()
-        # Lines 13-14.
-        truth_later = patch.ground_truth(moved, config)
-        for sigma, found, wanted in (
-            (sigma_bar[t], score, truth),
-            (max(sigma_bar[later], sigma_bar[config.t_min]), again, truth_later),
-        ):
+        e_t = network.features(network.look(x_t, 120))
+        x = patch.noisy
+        aim = x + patch.ground_truth(x, config)
+        for t, later in zip(times, [*times[1:], 0]):
+            # Lines 10-11.
+            cloud = network.look(torch.from_numpy(x).float(), 120)
+            e = network.features(cloud)
+            time = torch.full((120,), t / times[0])
+            score = network.scores(cloud, e, e_t, x_t, time).detach().double().numpy()
+            # Lines 13-14.
+            truth = aim - x if config.anchored else patch.ground_truth(x, config)
+            sigma = max(sigma_bar[t], sigma_bar[config.t_min])
             weight = (1 - config.loss_lambda) / sigma + config.loss_lambda
-            total += np.sum((weight * (found - wanted)[:20]) ** 2) / (3 * 20)
+            total += np.sum((weight * (score - truth)[:20]) ** 2) / (3 * 20)
+            # Lines 8-9: a = alpha_bar_t, b = alpha_bar_{t - Delta}, Eq. 7 as printed.
+            a, b = TRAINING_SCHEDULE.alpha_bar[t], TRAINING_SCHEDULE.alpha_bar[later]
+            if t > later:
+                factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
+                x = x + factor * np.where(led, score, truth)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 5])
+def test_times_fall_by_parts_from_the_one_drawn(stages: int) -> None:
+    rng = np.random.default_rng(0)
+    times = np.array([stage_times(1000, stages, rng) for _ in range(2000)])
+    assert (times[:, 0] == 1000).all()
+    part = 1000 / (stages - 1)
+    for number in range(1, stages):
+        drawn = times[:, number]
+        assert drawn.max() < 1000 - (number - 1) * part
+        assert drawn.min() >= np.floor(1000 - number * part)
+        assert drawn.mean() == pytest.approx(1000 - (number - 0.5) * part - 0.5, abs=0.05 * part)
+    assert (stage_times(1, 2, rng) == [1, 0]).all()
 
 
 def test_stage_two_does_not_teach_stage_one(shapes: list[Shape]) -> None:
@@ -113,7 +130,7 @@ def test_a_patch_does_not_depend_on_its_neighbours_in_the_batch(shapes: list[Sha
     whole = prepare_batch(shapes, network, config, generators(4))
     part = prepare_batch(shapes, network, config, generators(4)[2:])
     assert np.array_equal(whole.patches[2].noisy, part.patches[0].noisy)
-    assert whole.deltas[2:] == part.deltas
+    assert np.array_equal(whole.times[2:], part.times)
     assert np.array_equal(whole.truth[2:], part.truth)
 
 
@@ -134,13 +151,27 @@ def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: lis
         return look(positions, patch_points)
 
     network.look = watch  # type: ignore[method-assign]
-    (patch,), (delta,) = batch.patches, batch.deltas
+    (patch,), ((t, later),) = batch.patches, batch.times
     fresh = copy.deepcopy(batch.generators[0]).standard_normal(patch.noisy.shape)
     batch_losses(network, batch, config)
-    t, later = patch.t, patch.t - delta
+    t = patch.t
     alpha = TRAINING_SCHEDULE.alpha_bar[t] / TRAINING_SCHEDULE.alpha_bar[later]
     beta = 1.0 - alpha
     way = batch.truth[0] * beta / (1.0 - TRAINING_SCHEDULE.alpha_bar[t])
     expected = (patch.noisy + way) / np.sqrt(alpha) + np.sqrt(beta) * fresh
     assert later > 0
     assert np.allclose(clouds[0].numpy()[20:], expected[20:], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"stages": 1},
+        {"stages": 31},
+        {"diffusion": "generative", "stages": 3},
+        {"diffusion": "generative", "anchored": True},
+    ],
+)
+def test_stages_that_cannot_be_trained_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        TrainingConfig(**settings)

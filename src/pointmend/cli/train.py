@@ -169,8 +169,8 @@ def _bar(steps: int | None) -> Iterator[Callable[[StepReport], None]]:
         def tell(report: StepReport) -> None:
             nonlocal first, smooth
             if first is None:
-                first, smooth = report.patches, report.second_error
-            smooth = 0.98 * smooth + 0.02 * report.second_error
+                first, smooth = report.patches, report.last_error
+            smooth = 0.98 * smooth + 0.02 * report.last_error
             speed = (report.patches - first) / (time.monotonic() - began)
             text = f"step {report.step}  error {smooth:.2f}  {speed:.1f} patches/s"
             progress.update(task, description=text, advance=1)

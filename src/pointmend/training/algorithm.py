@@ -1,4 +1,4 @@
-"""Training: Algorithm 1, two-stage sampling and the masked loss of a batch of patches."""
+"""Training: Algorithm 1, sampling in stages and the masked loss of a batch of patches."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .patches import TrainingPatch, draw_patch
 from .shapes import Shape
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 
 # The loss is around 1e-4 in the network's frame; scaled, it is readable and far from underflow.
 LOSS_SCALE = 1e4
@@ -33,7 +34,7 @@ class Batch:
     Attributes
     ----------
     patches : B patches of N points.
-    deltas : Delta of each (Alg. 1, line 8).
+    times : (B, K) t of every patch in each of the K stages, descending.
     generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
     truth : (B, N, 3) S(x^t).
@@ -41,7 +42,7 @@ class Batch:
     """
 
     patches: Sequence[TrainingPatch]
-    deltas: Sequence[int]
+    times: Int64
     generators: Sequence[np.random.Generator]
     cloud: LocalGeometry
     truth: Float64
@@ -50,11 +51,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Losses:
-    """Both stages' losses (to be minimised as their sum) and mean squared errors x 1e5."""
+    """The sum of all stages' losses, and mean squared errors x 1e5 of the first and the last."""
 
     total: Tensor
     first_error: float
-    second_error: float
+    last_error: float
 
 
 def prepare_batch(
@@ -64,7 +65,7 @@ def prepare_batch(
     generators: Sequence[np.random.Generator],
 ) -> Batch:
     """
-    Draw a batch and do all of stage 1 that needs no weights (Alg. 1, lines 1-5).
+    Draw a batch and do all of stage 1 that needs no weights (Alg. 1, lines 1-5 and 8).
 
     Parameters
     ----------
@@ -72,92 +73,149 @@ def prepare_batch(
         batch is shared between processes.
     """
     patches = [draw_patch(shapes, config, rng) for rng in generators]
-    deltas = [int(rng.integers(1, patch.t + 1)) for rng, patch in zip(generators, patches)]
-    truth = np.stack([patch.ground_truth(patch.noisy, config) for patch in patches])
-    noisy = np.concatenate([patch.noisy for patch in patches])
-    points = len(patches[0].noisy)
-    rows = np.arange(len(patches))[:, None] * points + np.arange(min(config.mask_points, points))
+    times = [stage_times(patch.t, config.stages, rng) for rng, patch in zip(generators, patches)]
+    noisy = np.stack([patch.noisy for patch in patches])
     return Batch(
         patches=patches,
-        deltas=deltas,
+        times=np.stack(times),
         generators=generators,
-        cloud=network.look(torch.from_numpy(noisy).float(), points),
-        truth=truth,
-        mask=torch.from_numpy(rows.reshape(-1)),
+        cloud=_look(network, noisy),
+        truth=np.stack([patch.ground_truth(patch.noisy, config) for patch in patches]),
+        mask=_rows_of(noisy, 0, config.mask_points),
     )
+
+
+def stage_times(t: int, stages: int, rng: np.random.Generator) -> Int64:
+    """
+    The times of a patch in its K stages, (K,), descending from t (Alg. 1, line 8).
+
+    For two stages t and t - Delta, Delta uniform in 1..t. For more, one time in each of K - 1
+    equal parts of 0..t - 1, so that no two stages are much the same.
+    """
+    parts = np.linspace(t, 0, stages)
+    drawn = np.floor(rng.uniform(parts[1:], parts[:-1])).astype(np.int64)
+    return np.concatenate([[t], drawn])
 
 
 def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) -> Losses:
     """
-    Stages 1 and 2 and their losses (Alg. 1, lines 6-14): the objective of Eq. 8 as Eq. 9 has it.
+    All stages and their losses (Alg. 1, lines 6-14): the objective of Eq. 8 as Eq. 9 has it.
 
-    The scores that move the points to stage 2 carry no gradient: stage 2 learns from where
-    stage 1 leads, it does not teach it.
+    The scores that move points to the next stage carry no gradient: a stage learns from where the
+    one before leads, it does not teach it.
     """
     mask, cloud = batch.mask, batch.cloud
-    points = cloud.patch_points
-    times = np.array([patch.t for patch in batch.patches])
-    next_times = times - np.array(batch.deltas)
-
-    # Stage 1 (lines 6-7): relative time t / t = 1, both clouds the same.
-    near = network.needed(cloud, mask)
-    initial = network.features(cloud, near)
-    one = torch.ones(len(cloud.positions))
-    scores = network.scores(cloud, initial, initial, cloud.positions, one, mask)
-    truth = torch.from_numpy(batch.truth.reshape(-1, 3)[mask.numpy()]).float()
-    first_weights = _weights(TRAINING_SCHEDULE.sigma_bar[times], config, len(mask))
-    first = _masked_loss(scores, truth, first_weights)
-
-    # Stage 2 (lines 8-11): predictions move the masked points, the truth moves the others.
-    moved = _stage_two_positions(batch, scores.detach().double().numpy(), next_times, config)
-    later = network.look(torch.from_numpy(moved.reshape(-1, 3)).float(), points)
-    later_near = network.needed(later, mask)
-    current = network.features(later, later_near)
-    # Some of them were no one's neighbours in stage 1: their E(x^T) is still to be made.
-    new = later_near[torch.isin(later_near, near, invert=True)]
-    initial = initial + network.features(cloud, new)
-    relative = torch.from_numpy(np.repeat(next_times / times, points)).float()
-    later_scores = network.scores(later, current, initial, cloud.positions, relative, mask)
-    masked = moved.reshape(len(batch.patches), points, 3)[:, : len(mask) // len(batch.patches)]
-    later_truth = torch.from_numpy(
-        np.concatenate(
-            [
-                patch.later(int(t), config).ground_truth(x, config)
-                for patch, t, x in zip(batch.patches, next_times, masked)
-            ]
-        )
-    ).float()
-    # At t - Delta = 0 the weight of Eq. 9 has a pole; the least time trained bounds it.
-    floor = TRAINING_SCHEDULE.sigma_bar[config.t_min]
-    sigmas = np.maximum(TRAINING_SCHEDULE.sigma_bar[next_times], floor)
-    second = _masked_loss(later_scores, later_truth, _weights(sigmas, config, len(mask)))
-
-    return Losses(
-        total=first + second,
-        first_error=_squared_error(scores, truth),
-        second_error=_squared_error(later_scores, later_truth),
-    )
+    x, truth = np.stack([patch.noisy for patch in batch.patches]), batch.truth
+    foot = x + truth
+    around = _rows_of(x, config.mask_points, config.followed_points)
+    # E(x^T) of the points learned from, and of those that only lead on to the next stage.
+    learned, led = FeatureTable(network, cloud), FeatureTable(network, cloud)
+    total = torch.zeros(())
+    errors = []
+    for stage in range(config.stages):
+        relative = batch.times[:, stage] / batch.times[:, 0]
+        time = torch.from_numpy(np.repeat(relative, cloud.patch_points)).float()
+        scores = _stage_scores(network, cloud, learned, time, mask, stage)
+        wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
+        total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
+        errors.append(_squared_error(scores, wanted))
+        if stage == config.stages - 1:
+            break
+        # Line 9: scores move the central points, the truth moves the others.
+        way = truth.copy()
+        way.reshape(-1, 3)[mask.numpy()] = scores.detach().double().numpy()
+        if len(around) > 0:
+            with torch.no_grad():
+                scores = _stage_scores(network, cloud, led, time, around, stage)
+            way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
+        moved = _advanced(batch, stage, x, way, config)
+        truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
+        x, cloud = moved, _look(network, moved)
+    return Losses(total, errors[0], errors[-1])
 
 
-def _stage_two_positions(
-    batch: Batch, scores: Float64, next_times: NDArray[np.int64], config: TrainingConfig
+class FeatureTable:
+    """E of one cloud, made for its points when they are first asked for."""
+
+    def __init__(self, network: ScoreNetwork, cloud: LocalGeometry) -> None:
+        self.network, self.cloud = network, cloud
+        self.features = torch.zeros(len(cloud.positions), network.config.channels)
+        self._known = torch.zeros(len(cloud.positions), dtype=torch.bool)
+
+    def of(self, rows: Tensor) -> Tensor:
+        """(M, channels) features that hold for these rows (U,)."""
+        missing = rows[~self._known[rows]]
+        if len(missing) > 0:
+            self.features = self.features + self.network.features(self.cloud, missing)
+            self._known[missing] = True
+        return self.features
+
+
+def _stage_scores(
+    network: ScoreNetwork,
+    cloud: LocalGeometry,
+    initial: FeatureTable,
+    time: Tensor,
+    at: Tensor,
+    stage: int,
+) -> Tensor:
+    """s(x^t | x^T) (Q, 3) at some rows (Q,): lines 6-7 in stage 0, lines 10-11 in later ones."""
+    near = network.needed(cloud, at)
+    start = initial.of(near)
+    current = start if stage == 0 else network.features(cloud, near)
+    return network.scores(cloud, current, start, initial.cloud.positions, time, at)
+
+
+def _rows_of(patches: Float64, first: int, end: int) -> Tensor:
+    """Rows of the points that are first-nearest to end-nearest in their patches (B, N, 3)."""
+    count, points = patches.shape[:2]
+    rows = np.arange(count)[:, None] * points + np.arange(min(first, points), min(end, points))
+    return torch.from_numpy(rows.reshape(-1))
+
+
+def _look(network: ScoreNetwork, x: Float64) -> LocalGeometry:
+    """Patches (B, N, 3) as the network sees them."""
+    return network.look(torch.from_numpy(x.reshape(-1, 3)).float(), x.shape[1])
+
+
+def _advanced(
+    batch: Batch, stage: int, x: Float64, way: Float64, config: TrainingConfig
 ) -> Float64:
-    """x^{t-Delta} = x^t + c (M s + not M S(x^t)) (Alg. 1, line 9): (B, N, 3)."""
+    """x^{t-Delta} = x^t + c (M s + not M S(x^t)) (Alg. 1, line 9): all (B, N, 3)."""
     arrange = reverse_steps if config.diffusion == "preserving" else generative_steps
-    moved = np.empty_like(batch.truth)
-    per_patch = scores.reshape(len(batch.patches), -1, 3)
-    for number, patch in enumerate(batch.patches):
-        way = batch.truth[number].copy()
-        way[: per_patch.shape[1]] = per_patch[number]
-        (step,) = arrange(TRAINING_SCHEDULE, (patch.t, int(next_times[number])))
-        moved[number] = step.advance(patch.noisy, way, batch.generators[number])
+    moved = np.empty_like(x)
+    for number, times in enumerate(batch.times):
+        (step,) = arrange(TRAINING_SCHEDULE, (int(times[stage]), int(times[stage + 1])))
+        moved[number] = step.advance(x[number], way[number], batch.generators[number])
     return moved
 
 
-def _weights(sigmas: Float64, config: TrainingConfig, masked: int) -> Tensor:
-    """((1 - lambda) / sigma_bar + lambda) of Eq. 9 for every masked point: (B,) -> (B K_p, 1)."""
-    weights = (1.0 - config.loss_lambda) / sigmas + config.loss_lambda
-    return torch.from_numpy(np.repeat(weights, masked // len(weights))[:, None]).float()
+def _later_truth(
+    batch: Batch, stage: int, x: Float64, first: Float64, config: TrainingConfig
+) -> Float64:
+    """
+    S(x) of patches that have moved, all (B, N, 3): looked up for the masked points.
+
+    Parameters
+    ----------
+    first : from here to where S led in the beginning, which is S still for those that followed it.
+    """
+    if config.anchored:
+        return first
+    truth = first.copy()
+    masked = len(batch.mask) // len(x)
+    for number, (patch, t) in enumerate(zip(batch.patches, batch.times[:, stage])):
+        later = patch.later(int(t), config)
+        truth[number, :masked] = later.ground_truth(x[number, :masked], config)
+    return truth
+
+
+def _weights(batch: Batch, stage: int, config: TrainingConfig) -> Tensor:
+    """((1 - lambda) / sigma_bar + lambda) of Eq. 9 for every masked point: (B K_p, 1)."""
+    # At time 0 it has a pole; the least time trained bounds it.
+    times = np.maximum(batch.times[:, stage], config.t_min)
+    weights = (1.0 - config.loss_lambda) / TRAINING_SCHEDULE.sigma_bar[times] + config.loss_lambda
+    return torch.from_numpy(np.repeat(weights, len(batch.mask) // len(weights))[:, None]).float()
 
 
 def _masked_loss(scores: Tensor, truth: Tensor, weights: Tensor) -> Tensor:

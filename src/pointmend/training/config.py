@@ -31,6 +31,14 @@ class TrainingConfig:
     patch_points : points of a patch (Alg. 1, line 2).
     mask_points : K_p, the central points that carry the loss (line 3). The paper says 256; 128
         gives more patches per hour for nearly the same gradient.
+    stages : K, how many times a patch is scored and moved on (Alg. 1 has two). The sampler takes
+        more steps than one, and what later ones meet is what earlier ones leave.
+    followed_points : central points that scores move from stage to stage; the truth moves the
+        others. Alg. 1 moves the masked ones so; then those at the border of the mask learn from
+        surroundings that are cleaner than any the sampler sees.
+    anchored : all stages aim at where S leads from the noisy point, later ones too, not at what is
+        nearest to where a point has come by then: else points slide off tips and edges a little
+        with every step. For the mean-preserving diffusion.
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
@@ -52,6 +60,9 @@ class TrainingConfig:
     tangential: float = 0.0
     patch_points: int = 1000
     mask_points: int = 128
+    stages: int = 2
+    followed_points: int = 0
+    anchored: bool = False
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
@@ -70,6 +81,10 @@ class TrainingConfig:
         check_choices(self, "training")
         if min(self.batch, self.patch_points, self.mask_points) < 1:
             raise InputError("training needs batch, patch_points and mask_points of at least 1")
+        if not 2 <= self.stages <= self.t_min:
+            raise InputError(f"stages is {self.stages}; 2 to t_min ({self.t_min}) can be trained")
+        if self.diffusion == "generative" and (self.stages > 2 or self.anchored):
+            raise InputError("a generative diffusion has two stages that are not anchored")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

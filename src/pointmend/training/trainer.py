@@ -33,7 +33,7 @@ class StepReport:
     step: int
     loss: float
     first_error: float
-    second_error: float
+    last_error: float
     gradient_norm: float
     learning_rate: float
     patches: int
@@ -190,7 +190,7 @@ class Trainer:
             step=self.optimiser.step,
             loss=float(losses.total.detach()),
             first_error=losses.first_error,
-            second_error=losses.second_error,
+            last_error=losses.last_error,
             gradient_norm=norm,
             learning_rate=self.optimiser.learning_rate(cooled),
             patches=self.state.patches,
