@@ -107,9 +107,17 @@ def test_the_three_estimators(noisy: Float64) -> None:
 
 
 def test_the_times_are_those_of_algorithm_2(noisy: Float64) -> None:
-    outcome = run(sampler(), noisy, sigma=float(TRAINING_SCHEDULE.sigma_bar[500]))
+    outcome = run(sampler(bend=1.0), noisy, sigma=float(TRAINING_SCHEDULE.sigma_bar[500]))
     assert list(outcome.times) == [500, 400, 300, 200, 100, 0]
     assert TrueScorer.calls == pytest.approx([1.0, 0.8, 0.6, 0.4, 0.2])
+
+
+def test_bent_times_go_most_of_the_way_first(noisy: Float64) -> None:
+    outcome = run(sampler(bend=2.0), noisy, sigma=float(TRAINING_SCHEDULE.sigma_bar[500]))
+    assert list(outcome.times) == [500, 320, 180, 80, 20, 0]
+    assert TrueScorer.calls == pytest.approx([1.0, 0.64, 0.36, 0.16, 0.04])
+    with pytest.raises(InputError, match="bend"):
+        sampler(bend=0.0)
 
 
 def test_a_far_outlier_does_not_decide_the_noise_level(noisy: Float64) -> None:

@@ -44,6 +44,7 @@ def test_times_fall_from_tau_to_zero_without_repeating(tau: int, steps: int) -> 
 
 def test_the_papers_five_steps() -> None:
     assert spread_times(1000, 5) == (1000, 800, 600, 400, 200, 0)
+    assert spread_times(1000, 5, bend=2.0) == (1000, 640, 360, 160, 40, 0)
     assert spread_times(3, 5) == (3, 2, 1, 0)
     assert spread_times(0, 5) == (0,)
 

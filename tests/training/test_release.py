@@ -3,10 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pointmend.denoising.denoiser import Denoiser
+from pointmend.errors import InputError
 from pointmend.geometry.procedural import bumpy_sphere, torus
 from pointmend.network.config import DEFAULT
+from pointmend.network.weights import load_model
 from pointmend.training.config import TrainingConfig
 from pointmend.training.library import Source
 from pointmend.training.release import release
@@ -50,6 +53,29 @@ def test_a_checkpoint_becomes_a_model_that_knows_its_noise(tmp_path: Path) -> No
     noisy = clouds[0].noisy(0.02)
     estimate = denoiser.estimate_noise(noisy)
     assert estimate.sigma == pytest.approx((noisy - clouds[0].clean).std(), rel=0.05)
+
+
+def test_mixing_takes_the_mean_of_two_models_weights(tmp_path: Path) -> None:
+    mesh = torus()
+    surface = MeshSurface.of(mesh, 5_000, np.random.default_rng(0))
+    shape = Shape("torus", [surface.points[:2000]], surface)
+    Trainer([shape], CONFIG, tmp_path / "one", data="hash").train(Limits(steps=1))
+    Trainer([shape], CONFIG, tmp_path / "two", data="hash").train(Limits(steps=3))
+    release(tmp_path / "one" / CHECKPOINT, tmp_path / "first", ())
+    release(tmp_path / "two" / CHECKPOINT, tmp_path / "second", ())
+    first = str(tmp_path / "first.safetensors")
+    card = release(tmp_path / "two" / CHECKPOINT, tmp_path / "mean", (), mix=first)
+    assert card.facts["patches"] == 3
+    assert card.facts["mixed_with"]["patches"] == 1
+    one, two, mean = (
+        load_model(tmp_path / f"{name}.safetensors")[0].state_dict()
+        for name in ("first", "second", "mean")
+    )
+    assert not torch.equal(one["gradient.output.bias"], two["gradient.output.bias"])
+    for name in mean:
+        assert torch.allclose(mean[name], 0.5 * (one[name] + two[name]), atol=1e-7)
+    with pytest.raises(InputError, match="another network"):
+        release(tmp_path / "two" / CHECKPOINT, tmp_path / "odd", (), mix="default")
 
 
 def test_summaries_average_over_shapes() -> None:

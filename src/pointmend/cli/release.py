@@ -33,6 +33,10 @@ class Release:
     """Where the model goes: MODEL.safetensors and MODEL.json."""
     data: Annotated[Path, tyro.conf.arg(metavar="DATA")]
     """Folder with the validation shapes."""
+    mix: Annotated[
+        str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="(default: none)")
+    ] = None
+    """Take the mean with the weights of this model, another branch: a name in the box, or a file."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
     """Resolutions to validate at."""
     shapes: Annotated[
@@ -72,7 +76,9 @@ class Release:
             if sys.stderr.isatty():
                 print(f"{score.shape} {score.points} {score.level}: {score.p2m:.2f}")
 
-        card = release(self.checkpoint, self.model, shapes, after=tell, calibrate_on=known)
+        card = release(
+            self.checkpoint, self.model, shapes, after=tell, calibrate_on=known, mix=self.mix
+        )
         rows = card.facts.get("validation", [])
         if self.json:
             print_json({"validation": rows})

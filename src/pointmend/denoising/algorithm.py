@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from pointmend.diffusion.arrangement import (
-    Arrangement,
     arrange,
     arrange_unaligned,
     primary_sigma,
@@ -138,14 +137,15 @@ class Sampler:
         if self.options.plan == "decaying":
             fixed = decaying_steps(steps)
             return fixed, (*(step.time for step in fixed), 0.0)
-        arrangement: Arrangement = (
-            arrange_unaligned(sigma, steps)
-            if self.options.plan == "unaligned"
-            else arrange(sigma, steps)
-        )
         if self.options.plan == "generative":
+            arrangement = arrange(sigma, steps)
             plan = generative_steps(arrangement.schedule, arrangement.times)
         else:
+            arrangement = (
+                arrange_unaligned(sigma, steps)
+                if self.options.plan == "unaligned"
+                else arrange(sigma, steps, bend=self.options.bend)
+            )
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 

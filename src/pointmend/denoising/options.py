@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +32,8 @@ class SamplerOptions:
         RMS corrected by what it reads at known noise ("calibrated").
     plan : Eq. 16 on the training schedule ("aligned"), the appendix's variant ("unaligned"), or
         Table 3's OneStep, FixedSched ("decaying") and GDM ("generative", for a network trained so).
+    bend : how much of an aligned plan's way lies in its first steps: times fall as (l / L)^bend.
+        The paper's is 1; with more, later steps have less left to do and do it better.
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.
@@ -42,6 +45,7 @@ class SamplerOptions:
     mode: Mode = "synchronised"
     estimator: Estimator = "calibrated"
     plan: Plan = "aligned"
+    bend: float = 1.6
     patch_points: int = 0
     overlap: float = 6.0
     batch: int = 4
@@ -52,5 +56,7 @@ class SamplerOptions:
         check_choices(self, "sampler")
         if self.overlap < 1.0 or self.batch < 1:
             raise InputError("sampler.overlap and sampler.batch must be at least 1")
+        if not 0.0 < self.bend < math.inf:
+            raise InputError(f"sampler.bend is {self.bend}; it must be above 0")
         if self.tile_points < 1000:
             raise InputError(f"sampler.tile_points is {self.tile_points}; at least 1000 are needed")

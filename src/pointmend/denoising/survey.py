@@ -184,7 +184,9 @@ def settles(
         before = noise_of(scores)
         return Verdict(before)
 
-    outcome = sampler.run(
+    # What is left after even times is what SETTLED was read at.
+    even = replace(sampler, options=replace(sampler.options, bend=1.0))
+    outcome = even.run(
         noisy,
         steps=TRIAL_STEPS,
         eta=0.0,

@@ -62,19 +62,22 @@ def search_tau(sigma: float, schedule: Schedule) -> int:
     return int(np.argmin(np.abs(schedule.sigma_bar**2 - sigma**2)))
 
 
-def spread_times(tau: int, steps: int) -> tuple[int, ...]:
+def spread_times(tau: int, steps: int, bend: float = 1.0) -> tuple[int, ...]:
     """
-    Round(l * tau / L) for l = L ... 0 (Alg. 2, lines 5 and 8), equal neighbours merged.
+    Round(tau (l / L)^bend) for l = L ... 0, equal neighbours merged.
 
-    A tau below L cannot hold L different times; a repeated time would be a step of length zero.
+    Without a bend it is the paper's (Alg. 2, lines 5 and 8). A tau below L cannot hold L different
+    times; a repeated time would be a step of length zero.
     """
-    times = [math.floor(level * tau / steps + 0.5) for level in range(steps, -1, -1)]
-    return tuple(dict.fromkeys(times))
+    shares = [(level / steps) ** bend for level in range(steps, -1, -1)]
+    return tuple(dict.fromkeys(math.floor(tau * share + 0.5) for share in shares))
 
 
-def arrange(sigma: float, steps: int, schedule: Schedule = TRAINING_SCHEDULE) -> Arrangement:
+def arrange(
+    sigma: float, steps: int, schedule: Schedule = TRAINING_SCHEDULE, bend: float = 1.0
+) -> Arrangement:
     """The adaptive schedule, aligned to the training schedule (Section 4.3)."""
-    return Arrangement(schedule, spread_times(search_tau(sigma, schedule), steps))
+    return Arrangement(schedule, spread_times(search_tau(sigma, schedule), steps, bend))
 
 
 def arrange_unaligned(sigma: float, steps: int) -> Arrangement:
