@@ -36,7 +36,7 @@ class Release:
     mix: Annotated[
         str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="(default: none)")
     ] = None
-    """Take the mean with the weights of this model, another branch: a name in the box, or a file."""
+    """Take the mean with the weights of this model, another branch (a name in the box, a file)."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
     """Resolutions to validate at."""
     shapes: Annotated[

@@ -39,8 +39,8 @@ def mixed_with(network: ScoreNetwork, model: str) -> ScoreNetwork:
     """
     The mean of a network's weights and those of a model.
 
-    Branches of one trunk differ in what they do well; the mean of their weights is about as good
-    as the better one at each, and often better than both.
+    Branches of one trunk differ in what they do well; the mean of their weights keeps much of both,
+    and lay nearer to the surface than either where it was measured (training/LOG.md).
 
     Parameters
     ----------
