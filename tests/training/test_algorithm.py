@@ -154,7 +154,6 @@ def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: lis
     (patch,), ((t, later),) = batch.patches, batch.times
     fresh = copy.deepcopy(batch.generators[0]).standard_normal(patch.noisy.shape)
     batch_losses(network, batch, config)
-    t = patch.t
     alpha = TRAINING_SCHEDULE.alpha_bar[t] / TRAINING_SCHEDULE.alpha_bar[later]
     beta = 1.0 - alpha
     way = batch.truth[0] * beta / (1.0 - TRAINING_SCHEDULE.alpha_bar[t])

@@ -33,7 +33,7 @@ class SamplerOptions:
     plan : Eq. 16 on the training schedule ("aligned"), the appendix's variant ("unaligned"), or
         Table 3's OneStep, FixedSched ("decaying") and GDM ("generative", for a network trained so).
     bend : how much of an aligned plan's way lies in its first steps: times fall as (l / L)^bend.
-        The paper's is 1; with more, later steps have less left to do and do it better.
+        The paper's is 1; with more, later steps have less left to do.
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.

@@ -69,8 +69,8 @@ def spread_times(tau: int, steps: int, bend: float = 1.0) -> tuple[int, ...]:
     Without a bend it is the paper's (Alg. 2, lines 5 and 8). A tau below L cannot hold L different
     times; a repeated time would be a step of length zero.
     """
-    shares = [(level / steps) ** bend for level in range(steps, -1, -1)]
-    return tuple(dict.fromkeys(math.floor(tau * share + 0.5) for share in shares))
+    times = [math.floor(level**bend * tau / steps**bend + 0.5) for level in range(steps, -1, -1)]
+    return tuple(dict.fromkeys(times))
 
 
 def arrange(

@@ -16,6 +16,9 @@ from pointmend.network.weights import ModelCard, load_model, save_model
 from .checkpoint import read_checkpoint
 from .validation import LEVELS, Score, ValidationShape, calibrate, summarise, validate
 
+# What a card tells of weights that were mixed in.
+ORIGIN = ("patches", "steps", "cpu_hours", "revision")
+
 
 def averaged_weights(checkpoint: Path) -> tuple[ScoreNetwork, dict[str, Any]]:
     """The averaged network of a checkpoint, and the facts its card will state."""
@@ -35,28 +38,21 @@ def averaged_weights(checkpoint: Path) -> tuple[ScoreNetwork, dict[str, Any]]:
     return network.eval(), facts
 
 
-def mixed_with(network: ScoreNetwork, model: str) -> ScoreNetwork:
+def mixed(network: ScoreNetwork, other: ScoreNetwork) -> ScoreNetwork:
     """
-    The mean of a network's weights and those of a model.
+    The mean of two networks' weights.
 
     Branches of one trunk differ in what they do well; the mean of their weights keeps much of both,
     and lay nearer to the surface than either where it was measured (training/LOG.md).
-
-    Parameters
-    ----------
-    model : a name in the box, or a file; of the same network.
     """
-    other, card = load_model(model)
-    if card.network != network.config:
-        raise InputError(
-            f"{model} holds another network: only weights of the same one can be mixed"
-        )
-    mixed = ScoreNetwork(network.config)
+    if other.config != network.config:
+        raise InputError("another network cannot be mixed in: name a model of the same one")
+    mean = ScoreNetwork(network.config)
     of_other = other.state_dict()
-    mixed.load_state_dict(
+    mean.load_state_dict(
         {name: 0.5 * (own + of_other[name]) for name, own in network.state_dict().items()}
     )
-    return mixed.eval()
+    return mean.eval()
 
 
 def release(
@@ -77,12 +73,14 @@ def release(
     shapes : validation shapes; they decide the figures on the card.
     calibrate_on : shapes that decide the calibration, which needs many but costs little; the same
         when there are none.
-    mix : a model whose weights are mixed in (`mixed_with`).
+    mix : a model whose weights are mixed in (`mixed`): a name in the box, or a file.
     """
     network, facts = averaged_weights(checkpoint)
     if mix is not None:
-        network = mixed_with(network, mix)
-        facts = facts | {"mixed_with": _origin(mix)}
+        other, its_card = load_model(mix)
+        network = mixed(network, other)
+        told = {key: its_card.facts[key] for key in ORIGIN if key in its_card.facts}
+        facts = facts | {"mixed_with": told}
     card = ModelCard(network.config)
     if shapes:
         device = torch.device("cpu")
@@ -93,11 +91,3 @@ def release(
     card = ModelCard(network.config, card.calibration, facts)
     save_model(target, network, card)
     return card
-
-
-def _origin(model: str) -> dict[str, Any]:
-    """What a card tells of the weights that were mixed in."""
-    known = load_model(model)[1].facts
-    return {
-        key: known[key] for key in ("patches", "steps", "cpu_hours", "revision") if key in known
-    }
