@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pointmend.denoising.scorer import LONGEST_SCORE, PatchScorer
+from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.patches import cover_by_patches
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
@@ -45,6 +46,35 @@ def test_later_steps_see_the_features_of_the_noisy_input(config: NetworkConfig) 
             torch.full((150,), 0.4),
         )
     assert np.allclose(found[patches.members[0]], expected.numpy(), atol=1e-6)
+
+
+def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
+    network = awake(replace(DEFAULT, told_noise=True))
+    rng = np.random.default_rng(2)
+    x = 0.2 * rng.random((150, 3))
+    patches = cover_by_patches(x, 80, 2.0)
+    looks = []
+    look = network.look
+
+    def watch(positions: torch.Tensor, patch_points: int) -> LocalGeometry:
+        looks.append(positions)
+        return look(positions, patch_points)
+
+    def scorer() -> PatchScorer:
+        return PatchScorer(network, patches, torch.device("cpu"), batch=1)
+
+    told_at_once = scorer()(x, 1.0, 0.02)
+    network.look = watch  # type: ignore[method-assign]
+    asked = scorer()
+    untold = asked(x, 1.0)
+    once = len(looks)
+    told = asked(x, 1.0, 0.02)
+    assert len(looks) == once == len(patches.members)
+    assert np.array_equal(told, told_at_once)
+    assert not np.allclose(told, untold)
+    # As soon as points have moved, it looks again.
+    asked(x + 0.001, 0.5, 0.02)
+    assert len(looks) == 2 * once
 
 
 def test_scores_beyond_all_training_are_no_scores() -> None:

@@ -18,6 +18,7 @@ VARIANTS = {
     "paper": replace(PAPER, **SMALL),
     "default": replace(DEFAULT, **SMALL),
     "curved": replace(DEFAULT, curved=True, plane_walks=(1, 3), **SMALL),
+    "told": replace(DEFAULT, told_noise=True, **SMALL),
     "one-sided G": replace(DEFAULT, mutual=False, **SMALL),
     "patch frame": replace(DEFAULT, frame="patch", **SMALL),
     "F_T": replace(PAPER, fusion="initial", **SMALL),
@@ -109,7 +110,9 @@ def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) 
     cloud = network.look(x, 100)
     moved = network.look(x + 0.01, 100)
     time = torch.full((100,), 0.5)
-    scores = network.scores(moved, network.features(moved), network.features(cloud), x, time)
+    noise = torch.full((100,), 0.02)
+    start, now = network.features(cloud), network.features(moved)
+    scores = network.scores(moved, now, start, x, time, noise=noise)
     names = [name for name, _ in network.named_parameters()]
     loss = (scores * torch.randn_like(scores)).sum()
     gradients = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True)
@@ -140,19 +143,33 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
 
 
 def test_time_and_the_noisy_input_change_the_learned_fusion_only() -> None:
+    unknown = torch.zeros(9)
     for name, config in VARIANTS.items():
         fusion = FeatureFusion(config)
         place, current, initial = torch.randn(9, 3), torch.randn(9, 16), torch.randn(9, 16)
         early, late = torch.ones(9), torch.full((9,), 0.2)
         with torch.no_grad():
-            same = torch.equal(
-                fusion(place, early, current, initial), fusion(place, late, current, initial)
-            )
-        assert same == (name in ("F_T", "F_t", "F_t+T"))
-    assert torch.equal(FeatureFusion(VARIANTS["F_T"])(place, early, current, initial), initial)
-    assert torch.equal(FeatureFusion(VARIANTS["F_t"])(place, early, current, initial), current)
-    mean = FeatureFusion(VARIANTS["F_t+T"])(place, early, current, initial)
-    assert torch.allclose(mean, (current + initial) / 2)
+            first = fusion(place, early, unknown, current, initial)
+            later = fusion(place, late, unknown, current, initial)
+        assert torch.equal(first, later) == (name in ("F_T", "F_t", "F_t+T"))
+        expected = {"F_T": initial, "F_t": current, "F_t+T": (current + initial) / 2}
+        assert torch.allclose(first, expected.get(name, first))
+
+
+def test_noise_is_heard_where_it_is_told_and_by_a_network_that_listens(
+    network: ScoreNetwork,
+) -> None:
+    x = noisy_sheet(60)
+    cloud = network.look(x, 60)
+    time, features = torch.ones(60), network.features(cloud)
+
+    def scores(noise: Tensor | None) -> Tensor:
+        with torch.no_grad():
+            return network.scores(cloud, features, features, x, time, noise=noise)
+
+    nothing = scores(None)
+    assert torch.equal(scores(torch.zeros(60)), nothing)
+    assert torch.equal(scores(torch.full((60,), 0.02)), nothing) != network.config.told_noise
 
 
 def test_xi_is_a_softmax_weighted_sum() -> None:

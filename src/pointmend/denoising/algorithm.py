@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -149,10 +150,10 @@ class Sampler:
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_scores(self, x: Float64) -> Float64:
-        """The scores (N, 3) of a noisy cloud (N, 3), as the noise estimate needs them."""
+    def first_scores(self, x: Float64, sigma: float = 0.0) -> Float64:
+        """The scores (N, 3) of a noisy cloud (N, 3), from which noise is estimated, or told it."""
         patches = self.construct_patches(x)
-        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0)
+        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0, sigma)
 
     def run(
         self,
@@ -202,14 +203,16 @@ class Sampler:
         current = current if shrunk == 1.0 else shrunk * current
         may_thin = self.options.thinning and not independent and shrunk == 1.0
         thinning = verdict.thinning if may_thin else None
+        told = self.network.config.told_noise
         whole = x.copy()
         for number, step in enumerate(plan):
             # At time t / tau that share of the noise is left.
-            part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
+            left = verdict.sigma * step.time
+            part = None if thinning is None else thinning.parts(left)
             if part is not None:
-                scores = score_in_parts(current, part, self.first_scores)
-            elif number > 0 or shrunk != 1.0:
-                scores = scorer(current, step.time)
+                scores = score_in_parts(current, part, partial(self.first_scores, sigma=left))
+            elif number > 0 or shrunk != 1.0 or told:
+                scores = scorer(current, step.time, verdict.sigma)
             calls = number + 1
             current = step.advance(current, scores, rng)
             if spread:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.geometry.frames import patch_rotation
+from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.patches import Patches
 from pointmend.network.score import ScoreNetwork
 
@@ -49,11 +50,13 @@ class PatchScorer:
         self.device = device
         self.batch = batch
         self.after_patch = after_patch
+        self._start: Float64 | None = None
         self._initial: list[tuple[Tensor, Tensor]] = []
+        self._looks: list[LocalGeometry] = []
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
-    def __call__(self, x: Float64, time: float) -> Float64:
+    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
         """
         Scores s(x | x^tau) of all points (Alg. 2, lines 9-11).
 
@@ -61,37 +64,54 @@ class PatchScorer:
         ----------
         x : (N, 3) current positions; those of the first call are x^tau.
         time : t / tau.
+        sigma : the noise of x^tau, 0 when it is not known.
 
         Returns
         -------
         (N, 3)
         """
         scores = np.empty_like(x)
-        first_call = not self._initial
+        first_call = self._start is None
+        if self._start is None:
+            self._start = x.copy()
+        elif self._looks and not np.array_equal(x, self._start):
+            # What the noisy input looks like is asked for again only while nothing has moved.
+            self._looks.clear()
         for number, first in enumerate(range(0, len(self.patches.members), self.batch)):
             rows = slice(first, first + self.batch)
             if first_call:
                 self._turns.append(self._upright(x, rows))
             turns, members = self._turns[number], self.patches.members[rows]
-            local = (x[members] - self.patches.centres[rows, None]) @ turns.transpose(0, 2, 1)
-            # Double, so that which way a point's axes turn does not hang on where a patch begins.
-            positions = torch.from_numpy(local.reshape(-1, 3)).to(self.device)
-            cloud = self.network.look(positions, self.patches.size)
-            current = self.network.features(cloud)
+            if self._looks and not first_call:
+                cloud, current = self._looks[number], self._initial[number][0]
+            else:
+                cloud = self._look(x, rows, turns)
+                current = self.network.features(cloud)
             if first_call:
                 self._initial.append((current, cloud.positions))
+                if self.network.config.told_noise:
+                    self._looks.append(cloud)
             initial, start = self._initial[number]
             owned = self.patches.owned[rows]
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
-            times = torch.full((len(positions),), time, device=self.device)
+            times = torch.full((len(cloud.positions),), time, device=self.device)
+            noise = torch.full_like(times, sigma)
             asked = torch.from_numpy(at).to(self.device)
-            answer = self.network.scores(cloud, current, initial, start, times, asked)
+            answer = self.network.scores(cloud, current, initial, start, times, asked, noise)
             turned = np.repeat(turns, [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
             scores[members.reshape(-1)[at]] = back
             self.after_patch(first + len(members))
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
         return scores
+
+    def _look(self, x: Float64, rows: slice, turns: Float64) -> LocalGeometry:
+        """What some patches of the cloud (N, 3) look like."""
+        members, centres = self.patches.members[rows], self.patches.centres[rows, None]
+        local = (x[members] - centres) @ turns.transpose(0, 2, 1)
+        # Double, so that which way a point's axes turn does not hang on where a patch begins.
+        positions = torch.from_numpy(local.reshape(-1, 3)).to(self.device)
+        return self.network.look(positions, self.patches.size)
 
     def _upright(self, x: Float64, rows: slice) -> Float64:
         """The rotation of each patch: (batch, 3, 3), the identity unless the network wants one."""

@@ -65,6 +65,7 @@ class ScoreNetwork(nn.Module):
         start: Tensor,
         time: Tensor,
         at: Tensor | None = None,
+        noise: Tensor | None = None,
     ) -> Tensor:
         """
         Scores s(x^t | x^T) of some points; nothing is fused for points no one asks about.
@@ -77,6 +78,7 @@ class ScoreNetwork(nn.Module):
         start : (M, 3) x^T.
         time : (M,) t / tau of each point's patch.
         at : (Q,) rows asked for; all when None.
+        noise : (M,) sigma of x^T around each point, 0 where it is not known; None where nowhere.
 
         Returns
         -------
@@ -87,6 +89,7 @@ class ScoreNetwork(nn.Module):
             rows = at
         else:
             rows = self.needed(cloud, at)
+        known = torch.zeros_like(time) if noise is None else noise
 
         def fuse(part: slice) -> Tensor:
             of = rows[part]
@@ -97,7 +100,11 @@ class ScoreNetwork(nn.Module):
             else:
                 place = cloud.positions[of]
             fused: Tensor = self.fusion(
-                place, time[of], current.index_select(0, of), initial.index_select(0, of)
+                place,
+                time[of],
+                known[of],
+                current.index_select(0, of),
+                initial.index_select(0, of),
             )
             return fused
 

@@ -108,8 +108,14 @@ class Trainer:
         if start_from is not None:
             tensors, state = read_checkpoint(start_from)
             kept = state.training_config.network
-            # Tails are inputs a network can learn to listen to; nothing else can be added later.
-            if config.network not in (kept, replace(kept, tails=True)):
+            # Tails and noise are inputs a network can learn to listen to; nothing else can be
+            # added later.
+            grown = replace(
+                kept,
+                tails=kept.tails or config.network.tails,
+                told_noise=kept.told_noise or config.network.told_noise,
+            )
+            if config.network != grown:
                 raise InputError(
                     f"{start_from} holds another network: leave network.* as it is, or start anew"
                 )
