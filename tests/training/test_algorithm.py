@@ -13,8 +13,15 @@ from pointmend.errors import InputError
 from pointmend.geometry.procedural import torus
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
-from pointmend.training.algorithm import LOSS_SCALE, batch_losses, prepare_batch, stage_times
+from pointmend.training.algorithm import (
+    LOSS_SCALE,
+    anchor_share,
+    batch_losses,
+    prepare_batch,
+    stage_times,
+)
 from pointmend.training.config import TrainingConfig
+from pointmend.training.patches import draw_patch
 from pointmend.training.shapes import MeshSurface, Shape
 
 SMALL: dict[str, Any] = {"channels": 8, "hidden": 8, "layers": 1, "blocks": 1}
@@ -41,7 +48,10 @@ def awake(config: NetworkConfig) -> ScoreNetwork:
     return network
 
 
-@pytest.mark.parametrize("network_config", [PAPER, DEFAULT], ids=["paper", "default"])
+TOLD = replace(DEFAULT, told_noise=True)
+
+
+@pytest.mark.parametrize("network_config", [PAPER, DEFAULT, TOLD], ids=["paper", "default", "told"])
 @pytest.mark.parametrize("target", ["nearest", "projection"])
 @pytest.mark.parametrize(
     "more",
@@ -66,20 +76,23 @@ def test_the_loss_is_that_of_algorithm_1(
     total = 0.0
     sigma_bar = TRAINING_SCHEDULE.sigma_bar
     led = np.arange(120)[:, None] < max(20, config.followed_points)
-    for patch, times in zip(batch.patches, batch.times):
+    for patch, times, told in zip(batch.patches, batch.times, batch.told):
+        assert told.any() == config.network.told_noise
+        anchor = anchor_share(patch) if config.anchored else 0.0
         # Lines 6-7.
         x_t = torch.from_numpy(patch.noisy).float()
         e_t = network.features(network.look(x_t, 120))
         x = patch.noisy
         aim = x + patch.ground_truth(x, config)
-        for t, later in zip(times, [*times[1:], 0]):
+        for t, later, noise in zip(times, [*times[1:], 0], torch.from_numpy(told).float()):
             # Lines 10-11.
             cloud = network.look(torch.from_numpy(x).float(), 120)
             e = network.features(cloud)
             time = torch.full((120,), t / times[0])
-            score = network.scores(cloud, e, e_t, x_t, time).detach().double().numpy()
+            known = noise.expand(120)
+            score = network.scores(cloud, e, e_t, x_t, time, noise=known).detach().double().numpy()
             # Lines 13-14.
-            truth = aim - x if config.anchored else patch.ground_truth(x, config)
+            truth = anchor * (aim - x) + (1 - anchor) * patch.ground_truth(x, config)
             sigma = max(sigma_bar[t], sigma_bar[config.t_min])
             weight = (1 - config.loss_lambda) / sigma + config.loss_lambda
             total += np.sum((weight * (score - truth)[:20]) ** 2) / (3 * 20)
@@ -89,6 +102,18 @@ def test_the_loss_is_that_of_algorithm_1(
                 factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
                 x = x + factor * np.where(led, score, truth)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
+
+
+def test_points_far_apart_against_the_noise_are_anchored_and_close_ones_are_not(
+    shapes: list[Shape],
+) -> None:
+    patch = draw_patch(shapes, TrainingConfig(patch_points=100), np.random.default_rng(0))
+    schedule = TRAINING_SCHEDULE.sigma_bar
+    for spacings, share in ((0.3, 1.0), (0.5, 1.0), (1.0, 0.5), (1.5, 0.0), (2.0, 0.0)):
+        grown = 0.02 / (spacings * patch.spacing)
+        t = int(np.abs(schedule - 0.02).argmin())
+        scaled = replace(patch, clean=grown * patch.clean, t=t)
+        assert anchor_share(scaled) == pytest.approx(share, abs=0.01)
 
 
 @pytest.mark.parametrize("stages", [2, 3, 5])

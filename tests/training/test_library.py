@@ -81,6 +81,9 @@ def test_made_shapes_can_be_added(folder: Path) -> None:
     assert len({source.digest for source in added}) == 5
     assert all(0.01 < source.most_noise < 0.1 for source in added[:2])
     assert [source.most_noise for source in added[2:]] == [np.inf] * 3
+    # Walls are also shown with points farther apart than they are thick.
+    counts = [min(source.resolutions) for source in added]
+    assert counts == [5_000, 5_000, 10_000, 10_000, 10_000]
     assert more.digest == with_made_shapes(library, 2, 1).digest != library.digest
     assert more.validation == library.validation
 

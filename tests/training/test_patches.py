@@ -115,3 +115,37 @@ def test_ddpms_patches_shrink_with_time_and_so_does_their_truth(sphere: Shape) -
     projection = replace(shrunk_config, target="projection")
     for patch in (shrunk, shrunk.later(0, shrunk_config)):
         assert np.allclose(patch.ground_truth(patch.clean, projection), 0.0, atol=2e-4)
+
+
+def test_a_point_has_its_spacing_squared_for_itself(sphere: Shape) -> None:
+    cloud = max(sphere.clouds, key=len)
+    config, even = TrainingConfig(patch_points=400), replace(sphere, clouds=[cloud])
+    patch, count = draw_patch([even], config, np.random.default_rng(8)), len(cloud)
+    assert patch.spacing == pytest.approx(patch.scale * np.sqrt(4 * np.pi / count), rel=0.1)
+
+
+def test_noise_is_told_nearly_as_it_is_and_in_the_first_stage_only_half_of_the_time(
+    sphere: Shape,
+) -> None:
+    patch = draw_patch([sphere], TrainingConfig(patch_points=50), np.random.default_rng(9))
+    rng = np.random.default_rng(0)
+    told = np.array([patch.told_noise(3, rng) for _ in range(2000)])
+    ratio = told[:, 1] / TRAINING_SCHEDULE.sigma_bar[patch.t]
+    assert np.median(ratio) == pytest.approx(1.0, abs=0.02)
+    assert ratio.std() == pytest.approx(0.1, abs=0.01)
+    assert np.array_equal(told[:, 1], told[:, 2])
+    known = told[:, 0] > 0.0
+    assert known.mean() == pytest.approx(0.5, abs=0.05)
+    assert np.array_equal(told[known, 0], told[known, 1])
+
+
+def test_who_is_told_the_noise_learns_from_twice_as_much_on_thin_walls(sphere: Shape) -> None:
+    thin = replace(sphere, most_noise=0.008)
+    config = TrainingConfig(network=replace(DEFAULT, told_noise=True), patch_points=50)
+    patches = [draw_patch([thin], config, np.random.default_rng(seed)) for seed in range(200)]
+    sigma = np.array([TRAINING_SCHEDULE.sigma_bar[patch.t] / patch.scale for patch in patches])
+    assert 0.0155 < sigma.max() < 0.0161
+    for patch, level in zip(patches, sigma):
+        first = [patch.told_noise(2, np.random.default_rng(n))[0] for n in range(20)]
+        # Beyond what can be told apart without knowing, it is never left out.
+        assert (min(first) > 0.0) == (level > 0.008)

@@ -13,9 +13,9 @@ from .procedural import angles, block, fitted, swept
 
 Floats = NDArray[np.float64]
 
-# Walls and the gaps between them, in radii of the shape: from where two sides can just be told
-# apart under the noise that training shows. Thinner ones teach to see two sides in plain noise.
-THINNEST, THICKEST = 0.04, 0.15
+# Walls and the gaps between them, in radii of the shape. Below twice the noise two sides can be
+# told apart only by who knows how wide the noise is.
+THINNEST, THICKEST = 0.025, 0.15
 NARROWEST_GAP, WIDEST_GAP = 0.06, 0.4
 LONGEST_EDGE = 0.06
 MOST_BEND = 0.25

@@ -25,6 +25,9 @@ Int64 = NDArray[np.int64]
 # The loss is around 1e-4 in the network's frame; scaled, it is readable and far from underflow.
 LOSS_SCALE = 1e4
 
+# Noise in spacings from which on nothing is anchored; one spacing less, and all is.
+ANCHORED_UP_TO = 1.5
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -35,6 +38,7 @@ class Batch:
     ----------
     patches : B patches of N points.
     times : (B, K) t of every patch in each of the K stages, descending.
+    told : (B, K) the noise that is told in each stage, 0 for none.
     generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
     truth : (B, N, 3) S(x^t).
@@ -43,6 +47,7 @@ class Batch:
 
     patches: Sequence[TrainingPatch]
     times: Int64
+    told: Float64
     generators: Sequence[np.random.Generator]
     cloud: LocalGeometry
     truth: Float64
@@ -74,10 +79,14 @@ def prepare_batch(
     """
     patches = [draw_patch(shapes, config, rng) for rng in generators]
     times = [stage_times(patch.t, config.stages, rng) for rng, patch in zip(generators, patches)]
+    told = np.zeros((len(patches), config.stages))
+    if config.network.told_noise:
+        told = np.stack([p.told_noise(config.stages, r) for r, p in zip(generators, patches)])
     noisy = np.stack([patch.noisy for patch in patches])
     return Batch(
         patches=patches,
         times=np.stack(times),
+        told=told,
         generators=generators,
         cloud=_look(network, noisy),
         truth=np.stack([patch.ground_truth(patch.noisy, config) for patch in patches]),
@@ -113,9 +122,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     total = torch.zeros(())
     errors = []
     for stage in range(config.stages):
-        relative = batch.times[:, stage] / batch.times[:, 0]
-        time = torch.from_numpy(np.repeat(relative, cloud.patch_points)).float()
-        scores = _stage_scores(network, cloud, learned, time, mask, stage)
+        scores = _stage_scores(network, cloud, learned, batch, mask, stage)
         wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
         total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
         errors.append(_squared_error(scores, wanted))
@@ -126,7 +133,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         way.reshape(-1, 3)[mask.numpy()] = scores.detach().double().numpy()
         if len(around) > 0:
             with torch.no_grad():
-                scores = _stage_scores(network, cloud, led, time, around, stage)
+                scores = _stage_scores(network, cloud, led, batch, around, stage)
             way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
         moved = _advanced(batch, stage, x, way, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
@@ -155,15 +162,19 @@ def _stage_scores(
     network: ScoreNetwork,
     cloud: LocalGeometry,
     initial: FeatureTable,
-    time: Tensor,
+    batch: Batch,
     at: Tensor,
     stage: int,
 ) -> Tensor:
     """s(x^t | x^T) (Q, 3) at some rows (Q,): lines 6-7 in stage 0, lines 10-11 in later ones."""
+    relative, told = batch.times[:, stage] / batch.times[:, 0], batch.told[:, stage]
+    time, noise = (
+        torch.from_numpy(np.repeat(each, cloud.patch_points)).float() for each in (relative, told)
+    )
     near = network.needed(cloud, at)
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
-    return network.scores(cloud, current, start, initial.cloud.positions, time, at)
+    return network.scores(cloud, current, start, initial.cloud.positions, time, at, noise)
 
 
 def _rows_of(patches: Float64, first: int, end: int) -> Tensor:
@@ -200,14 +211,26 @@ def _later_truth(
     ----------
     first : from here to where S led in the beginning, which is S still for those that followed it.
     """
-    if config.anchored:
-        return first
     truth = first.copy()
     masked = len(batch.mask) // len(x)
     for number, (patch, t) in enumerate(zip(batch.patches, batch.times[:, stage])):
-        later = patch.later(int(t), config)
-        truth[number, :masked] = later.ground_truth(x[number, :masked], config)
+        anchor = anchor_share(patch) if config.anchored else 0.0
+        if anchor < 1.0:
+            later = patch.later(int(t), config)
+            nearest = later.ground_truth(x[number, :masked], config)
+            truth[number, :masked] = anchor * first[number, :masked] + (1.0 - anchor) * nearest
     return truth
+
+
+def anchor_share(patch: TrainingPatch) -> float:
+    """
+    How far later stages aim at where S led in the beginning: 0 (not at all) to 1.
+
+    Where points lie far apart against the noise, each is missed where it slid away from; where they
+    lie close, others fill its place and what counts is that it comes near to any surface.
+    """
+    sigma = float(TRAINING_SCHEDULE.sigma_bar[patch.t])
+    return float(np.clip(ANCHORED_UP_TO - sigma / patch.spacing, 0.0, 1.0))
 
 
 def _weights(batch: Batch, stage: int, config: TrainingConfig) -> Tensor:

@@ -36,9 +36,10 @@ class TrainingConfig:
     followed_points : central points that scores move from stage to stage; the truth moves the
         others. Alg. 1 moves the masked ones so; then those at the border of the mask learn from
         surroundings that are cleaner than any the sampler sees.
-    anchored : all stages aim at where S leads from the noisy point, later ones too, not at what is
-        nearest to where a point has come by then: else points slide off tips and edges a little
-        with every step. For the mean-preserving diffusion.
+    anchored : where points lie far apart against the noise, all stages aim at where S leads from
+        the noisy point, later ones too, not at what is nearest to where a point has come by then:
+        else points slide off tips and edges a little with every step. For the mean-preserving
+        diffusion.
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.

@@ -6,7 +6,7 @@ import hashlib
 import math
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -33,6 +33,8 @@ Warn = Callable[[str], None]
 
 # Resolutions a mesh is sampled at: those of the benchmark's training clouds.
 RESOLUTIONS = (10_000, 30_000, 50_000)
+# Thin walls are hard where points lie farther apart than the wall is thick.
+THIN_RESOLUTIONS = (5_000, 10_000, 30_000)
 SURFACE_POINTS = 300_000
 NORMAL_NEIGHBOURS = 16
 ARCHIVE_SUFFIXES = (".tar", ".tar.xz", ".tar.gz")
@@ -66,12 +68,14 @@ class Source:
     mesh : the mesh, when there is one.
     clouds : (N_i, 3) clean clouds.
     most_noise : what `Shape` says.
+    resolutions : how many points the mesh is sampled with, when there are no clouds.
     """
 
     name: str
     mesh: Mesh | None = None
     clouds: list[Float64] = field(default_factory=list)
     most_noise: float = math.inf
+    resolutions: Sequence[int] = RESOLUTIONS
 
     @property
     def digest(self) -> str:
@@ -156,9 +160,11 @@ def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
     made: list[Source] = []
     for number in range(thin):
         walls = thin_shape(np.random.default_rng(number))
-        # Two sides nearer than the noise is wide look like one: who is taught to see them sees
-        # two in all wide noise.
-        made.append(Source(f"thin-{number:03}", walls.mesh, most_noise=0.5 * walls.thinnest))
+        # Two sides nearer than that look like one in wider noise: who is taught to see them without
+        # being told the noise sees two in all wide noise.
+        most_noise = 0.5 * walls.thinnest
+        name = f"thin-{number:03}"
+        made.append(Source(name, walls.mesh, [], most_noise, THIN_RESOLUTIONS))
     for kind, count, make in (("solid", thin, solid_shape), ("relief", relief, relief_shape)):
         made.extend(
             Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
@@ -206,7 +212,7 @@ def _checked(cloud: NDArray[np.floating]) -> Float64:
     return np.asarray(cloud, dtype=np.float64)
 
 
-def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLUTIONS) -> Shape:
+def build_shape(source: Source, cache: Path, resolutions: Iterable[int] | None = None) -> Shape:
     """
     Make a source ready for training: unit sphere, clouds of several resolutions, a surface.
 
@@ -219,7 +225,8 @@ def build_shape(source: Source, cache: Path, resolutions: Iterable[int] = RESOLU
     mesh = Mesh((source.mesh.vertices - centre) / radius, source.mesh.faces)
     clouds = [(cloud - centre) / radius for cloud in source.clouds]
     if not clouds:
-        clouds = [cached_poisson_disk(mesh, count, cache, source.digest) for count in resolutions]
+        counts = source.resolutions if resolutions is None else resolutions
+        clouds = [cached_poisson_disk(mesh, count, cache, source.digest) for count in counts]
     surface = MeshSurface.of(mesh, SURFACE_POINTS, rng)
     return Shape(source.name, clouds, surface, source.most_noise)
 

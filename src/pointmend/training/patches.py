@@ -19,6 +19,14 @@ from .shapes import Shape
 
 Float64 = NDArray[np.float64]
 
+# Who is told the noise can learn from walls that are as thin as noise is wide.
+MORE_NOISE_IF_TOLD = 2.0
+
+# How far off (a standard deviation, relative) the noise is that is told, and how often none is told
+# in the first stage, whose scores are what an estimate is made from.
+TOLD_ERROR = 0.1
+UNTOLD = 0.5
+
 
 @dataclass(frozen=True)
 class TrainingPatch:
@@ -41,6 +49,12 @@ class TrainingPatch:
     centre: Float64
     turn: Float64
     scale: float
+
+    @property
+    def spacing(self) -> float:
+        """The side of the square that each clean point has for itself."""
+        radius = float(np.linalg.norm(self.clean[-1] - self.clean[0]))
+        return radius * float(np.sqrt(np.pi / len(self.clean)))
 
     def ground_truth(self, x: Float64, config: TrainingConfig) -> Float64:
         """
@@ -74,6 +88,19 @@ class TrainingPatch:
         grown = float(np.sqrt(alpha_bar[t] / alpha_bar[self.t]))
         return replace(self, clean=grown * self.clean, scale=grown * self.scale, t=t)
 
+    def told_noise(self, stages: int, rng: np.random.Generator) -> Float64:
+        """
+        What a network is told of the noise in each of its stages: (K,), 0 for nothing.
+
+        Later stages know what the scores of the first have led to. Where walls are too thin for the
+        noise to go without being told, it always is.
+        """
+        sigma = float(TRAINING_SCHEDULE.sigma_bar[self.t])
+        told = np.full(stages, sigma * np.exp(TOLD_ERROR * rng.standard_normal()))
+        if rng.random() < UNTOLD and sigma <= self.scale * self.shape.most_noise:
+            told[0] = 0.0
+        return told
+
     def _way_to_nearest(self, x: Float64) -> Float64:
         """NN(x, x^0) - x (Eq. 14): (Q, 3) -> (Q, 3)."""
         _, index = cKDTree(self.clean).query(x)
@@ -93,7 +120,8 @@ def draw_patch(
     scale = float(rng.uniform(*config.scale))
     turn = Rotation.random(random_state=rng).as_matrix()
     clean = scale * (cloud[index] - centre) @ turn.T
-    last = search_tau(min(scale * shape.most_noise, 1.0), TRAINING_SCHEDULE)
+    most_noise = shape.most_noise * (MORE_NOISE_IF_TOLD if config.network.told_noise else 1.0)
+    last = search_tau(min(scale * most_noise, 1.0), TRAINING_SCHEDULE)
     t = int(rng.integers(min(config.t_min, last), last + 1))
     if config.diffusion == "preserving":
         noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)

@@ -131,7 +131,8 @@ class Shape:
     name : for messages.
     clouds : (N_i, 3) evenly sampled clouds of several resolutions.
     surface : the surface itself.
-    most_noise : patches of it are never noisier; infinite where any noise will do.
+    most_noise : patches of it are never noisier, unless the noise is told; infinite where any noise
+        will do.
     """
 
     name: str
