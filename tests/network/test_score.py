@@ -11,7 +11,7 @@ from pointmend.geometry.planes import Planes
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.fusion import FeatureFusion
 from pointmend.network.gradient import GradientPrediction
-from pointmend.network.score import ScoreNetwork
+from pointmend.network.score import COMPARED_GAIN, ScoreNetwork
 
 SMALL: dict[str, Any] = {"channels": 16, "hidden": 16, "layers": 2, "blocks": 2}
 VARIANTS = {
@@ -110,9 +110,9 @@ def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) 
     cloud = network.look(x, 100)
     moved = network.look(x + 0.01, 100)
     time = torch.full((100,), 0.5)
-    noise = torch.full((100,), 0.02)
+    told = network.compared(cloud, torch.full((100,), 0.02))
     start, now = network.features(cloud), network.features(moved)
-    scores = network.scores(moved, now, start, x, time, noise=noise)
+    scores = network.scores(moved, now, start, x, time, told=told)
     names = [name for name, _ in network.named_parameters()]
     loss = (scores * torch.randn_like(scores)).sum()
     gradients = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True)
@@ -143,17 +143,19 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
 
 
 def test_time_and_the_noisy_input_change_the_learned_fusion_only() -> None:
-    unknown = torch.zeros(9)
     for name, config in VARIANTS.items():
         fusion = FeatureFusion(config)
         place, current, initial = torch.randn(9, 3), torch.randn(9, 16), torch.randn(9, 16)
         early, late = torch.ones(9), torch.full((9,), 0.2)
         with torch.no_grad():
-            first = fusion(place, early, unknown, current, initial)
-            later = fusion(place, late, unknown, current, initial)
-        assert torch.equal(first, later) == (name in ("F_T", "F_t", "F_t+T"))
-        expected = {"F_T": initial, "F_t": current, "F_t+T": (current + initial) / 2}
-        assert torch.allclose(first, expected.get(name, first))
+            same = torch.equal(
+                fusion(place, early, current, initial), fusion(place, late, current, initial)
+            )
+        assert same == (name in ("F_T", "F_t", "F_t+T"))
+    assert torch.equal(FeatureFusion(VARIANTS["F_T"])(place, early, current, initial), initial)
+    assert torch.equal(FeatureFusion(VARIANTS["F_t"])(place, early, current, initial), current)
+    mean = FeatureFusion(VARIANTS["F_t+T"])(place, early, current, initial)
+    assert torch.allclose(mean, (current + initial) / 2)
 
 
 def test_noise_is_heard_where_it_is_told_and_by_a_network_that_listens(
@@ -164,12 +166,32 @@ def test_noise_is_heard_where_it_is_told_and_by_a_network_that_listens(
     time, features = torch.ones(60), network.features(cloud)
 
     def scores(noise: Tensor | None) -> Tensor:
+        told = None if noise is None else network.compared(cloud, noise)
         with torch.no_grad():
-            return network.scores(cloud, features, features, x, time, noise=noise)
+            return network.scores(cloud, features, features, x, time, told=told)
 
-    nothing = scores(None)
+    nothing, here = scores(None), torch.arange(60) < 30
     assert torch.equal(scores(torch.zeros(60)), nothing)
-    assert torch.equal(scores(torch.full((60,), 0.02)), nothing) != network.config.told_noise
+    some = scores(torch.where(here, 0.02, 0.0))
+    changed = (some != nothing).any(dim=1)
+    assert torch.equal(changed, here & torch.tensor(network.config.told_noise))
+
+
+def test_noise_is_compared_with_the_distances_from_planes() -> None:
+    network = awake(VARIANTS["told"])
+    generator = torch.Generator().manual_seed(4)
+    x = torch.rand(2000, 3, generator=generator)
+    x[:, 2] = 0.02 * torch.randn(2000, generator=generator)
+    cloud = network.look(x, 2000)
+    told = network.compared(cloud, torch.full((2000,), 0.02))
+    assert told is not None
+    assert torch.equal(told[:, -1], torch.ones(2000))
+    # The largest scale sees the noise nearly as it is.
+    assert told[:, -2].median().abs() < 0.6
+    half = network.compared(cloud, torch.full((2000,), 0.01))
+    assert half is not None
+    expected = COMPARED_GAIN * torch.log(torch.tensor(2.0))
+    assert torch.allclose((half - told)[:, :-1].median(), expected)
 
 
 def test_xi_is_a_softmax_weighted_sum() -> None:

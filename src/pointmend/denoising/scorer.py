@@ -52,6 +52,7 @@ class PatchScorer:
         self.after_patch = after_patch
         self._start: Float64 | None = None
         self._initial: list[tuple[Tensor, Tensor]] = []
+        self._told: list[Tensor | None] = []
         self._looks: list[LocalGeometry] = []
         self._turns: list[Float64] = []
 
@@ -89,15 +90,19 @@ class PatchScorer:
                 current = self.network.features(cloud)
             if first_call:
                 self._initial.append((current, cloud.positions))
+                self._told.append(None)
                 if self.network.config.told_noise:
                     self._looks.append(cloud)
+            if self._looks and sigma > 0.0:
+                noise = torch.full((len(cloud.positions),), sigma, device=self.device)
+                self._told[number] = self.network.compared(cloud, noise)
             initial, start = self._initial[number]
             owned = self.patches.owned[rows]
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
             times = torch.full((len(cloud.positions),), time, device=self.device)
-            noise = torch.full_like(times, sigma)
             asked = torch.from_numpy(at).to(self.device)
-            answer = self.network.scores(cloud, current, initial, start, times, asked, noise)
+            told = self._told[number]
+            answer = self.network.scores(cloud, current, initial, start, times, asked, told)
             turned = np.repeat(turns, [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
             scores[members.reshape(-1)[at]] = back

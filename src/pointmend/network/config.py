@@ -44,8 +44,8 @@ class NetworkConfig:
     offset_neighbours, offset_channels : the first, spatial layer of E, with a limit.
     fusion : F as in the paper ("learned"), or Table 3's F_T ("initial"), F_t ("current") and
         F_{t+T} ("mean").
-    told_noise : tell F how noisy x^T is, where that is known: a wall thinner than the noise is wide
-        and wider noise on one side look the same to who does not know. Needs a learned F.
+    told_noise : tell G how far x^T lies from its planes against its noise, where that is known: a
+        thin wall and wider noise on one side look the same to who does not know. Needs planes.
     gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
     gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
     mutual : G sees both ends of a pair: also the feature of v itself, what v's own planes say of
@@ -82,9 +82,8 @@ class NetworkConfig:
             raise InputError("network.curved is made from planes: set network.planes as well")
         if self.tails and not self.planes:
             raise InputError("network.tails is made from planes: set network.planes as well")
-
-        if self.told_noise and self.fusion != "learned":
-            raise InputError("network.told_noise is told to a learned F: set network.fusion to it")
+        if self.told_noise and not self.planes:
+            raise InputError("network.told_noise compares planes: set network.planes as well")
 
     @property
     def neighbours(self) -> int:

@@ -55,12 +55,22 @@ class GradientPrediction(nn.Module):
         self.feature = nn.Linear(config.channels, config.hidden, bias=False)
         if config.mutual:
             self.own_feature = nn.Linear(config.channels, config.hidden, bias=False)
+        if config.told_noise:
+            self.told = nn.Linear(planes + 1, config.hidden, bias=False)
+            nn.init.zeros_(self.told.weight)
         self.blocks = nn.Sequential(*(ResidualBlock(config.hidden) for _ in range(config.blocks)))
         self.output = nn.Linear(config.hidden, 3 + 1 + votes)
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
-    def forward(self, cloud: LocalGeometry, fused: Tensor, rows: Tensor, at: Tensor) -> Tensor:
+    def forward(
+        self,
+        cloud: LocalGeometry,
+        fused: Tensor,
+        rows: Tensor,
+        at: Tensor,
+        told: Tensor | None = None,
+    ) -> Tensor:
         """
         Scores at some of the cloud's points.
 
@@ -69,6 +79,7 @@ class GradientPrediction(nn.Module):
         fused : (U, channels) F of the points that serve as neighbours.
         rows : (U,) which rows of the cloud they are.
         at : (Q,) the rows of the cloud asked for; their neighbours must all be among rows.
+        told : (M, S + 1) what is known of the noise of all points; None for nothing.
 
         Returns
         -------
@@ -76,16 +87,18 @@ class GradientPrediction(nn.Module):
         """
         place = torch.empty(len(cloud.positions), dtype=torch.int64, device=rows.device)
         place[rows] = torch.arange(len(rows), device=rows.device)
-        told = self.feature(fused)
+        said = self.feature(fused)
         own = self.own_feature(fused) if self.config.mutual else None
         table = PointTable.of(cloud)
 
         def scores_at(part: Tensor) -> Tensor:
             near = cloud.neighbours[part, : self.config.gradient_neighbours].t()
             pairs = Pairs(table, part, near, curved=self.config.curved)
-            heard = told.index_select(0, place[near].reshape(-1)).reshape(*near.shape, -1)
+            heard = said.index_select(0, place[near].reshape(-1)).reshape(*near.shape, -1)
             if own is not None:
                 heard = heard + own.index_select(0, place[part])
+            if told is not None:
+                heard = heard + self.told(told.index_select(0, part))
             return self._scores(pairs, heard)
 
         return in_chunks(lambda rows: scores_at(at[rows]), at, CHUNK)

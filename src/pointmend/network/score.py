@@ -17,6 +17,10 @@ from .reach import touched
 # Points fused at once by each thread when nothing is learned.
 CHUNK = 1024
 
+# Walls as thick as noise is wide change a spread by a tenth; and no noise is told that is less.
+COMPARED_GAIN = 4.0
+LEAST_NOISE = 1e-5
+
 
 class ScoreNetwork(nn.Module):
     """
@@ -44,6 +48,29 @@ class ScoreNetwork(nn.Module):
             scales=self.config.scales,
         )
 
+    def compared(self, cloud: LocalGeometry, noise: Tensor) -> Tensor | None:
+        """
+        How far the points of x^T lie from their planes, against the noise: (M, S + 1).
+
+        On one side of a body that is as far as the noise is wide; where a thin wall has two, it is
+        farther. Who does not know the noise cannot tell.
+
+        Parameters
+        ----------
+        cloud : x^T, M points.
+        noise : (M,) its sigma around each point, 0 where that is not known.
+
+        Returns
+        -------
+        Logarithms at all S scales, and whether the noise is known: zeros where it is not; None for
+        a network that does not listen.
+        """
+        if not self.config.told_noise or cloud.planes is None:
+            return None
+        known = (noise > 0.0).to(noise).unsqueeze(1)
+        ratio = cloud.planes.spread[:, :, 0] / noise.clamp_min(LEAST_NOISE).unsqueeze(1)
+        return known * torch.cat([COMPARED_GAIN * ratio.clamp(0.2, 5.0).log(), known], dim=1)
+
     def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
         """E(x): (M, channels); zeros but for the wanted rows (U,) when they are given."""
         result: Tensor = self.extraction(cloud, wanted)
@@ -65,7 +92,7 @@ class ScoreNetwork(nn.Module):
         start: Tensor,
         time: Tensor,
         at: Tensor | None = None,
-        noise: Tensor | None = None,
+        told: Tensor | None = None,
     ) -> Tensor:
         """
         Scores s(x^t | x^T) of some points; nothing is fused for points no one asks about.
@@ -78,7 +105,7 @@ class ScoreNetwork(nn.Module):
         start : (M, 3) x^T.
         time : (M,) t / tau of each point's patch.
         at : (Q,) rows asked for; all when None.
-        noise : (M,) sigma of x^T around each point, 0 where it is not known; None where nowhere.
+        told : (M, S + 1) what `compared` says of x^T and its noise; None when that is not known.
 
         Returns
         -------
@@ -89,7 +116,6 @@ class ScoreNetwork(nn.Module):
             rows = at
         else:
             rows = self.needed(cloud, at)
-        known = torch.zeros_like(time) if noise is None else noise
 
         def fuse(part: slice) -> Tensor:
             of = rows[part]
@@ -100,15 +126,11 @@ class ScoreNetwork(nn.Module):
             else:
                 place = cloud.positions[of]
             fused: Tensor = self.fusion(
-                place,
-                time[of],
-                known[of],
-                current.index_select(0, of),
-                initial.index_select(0, of),
+                place, time[of], current.index_select(0, of), initial.index_select(0, of)
             )
             return fused
 
-        result: Tensor = self.gradient(cloud, in_chunks(fuse, rows, CHUNK), rows, at)
+        result: Tensor = self.gradient(cloud, in_chunks(fuse, rows, CHUNK), rows, at, told)
         return result
 
     def forward(self, positions: Tensor, patch_points: int) -> Tensor:

@@ -24,8 +24,12 @@ EDGE_LAYERS = (
     "extraction.planes.0.",
     "fusion.place.0.",
     "gradient.offset.",
+    "gradient.told.",
     "gradient.output.",
 )
+
+# Layers that a network can be given later: they say nothing in the beginning.
+LATER_LAYERS = ("gradient.told.",)
 
 # How fast the running gradient norm follows: it has to outlive a spike, not a change of phase.
 NORM_MEMORY = 0.98
@@ -123,6 +127,8 @@ class Optimiser:
         parameters = dict(self.network.named_parameters())
         with torch.no_grad():
             for name, parameter in parameters.items():
+                if name.startswith(LATER_LAYERS) and f"weight.{name}" not in tensors:
+                    continue
                 parameter.copy_(_widened(tensors[f"weight.{name}"], parameter))
                 self.average[name].copy_(_widened(tensors[f"average.{name}"], parameter))
         for method, optimiser in self.methods.items():
