@@ -1,5 +1,6 @@
 """Algorithm 2 with scores we know, so that its bookkeeping is checked apart from the network."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from pointmend.denoising.options import Mode, SamplerOptions
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.patches import Patches
-from pointmend.network.config import PAPER
+from pointmend.network.config import DEFAULT, PAPER
 from pointmend.network.score import ScoreNetwork
 
 Float64 = NDArray[np.float64]
@@ -24,14 +25,16 @@ class TrueScorer:
     """Stands where PatchScorer stands and knows the plane z = 0."""
 
     calls: list[float] = []  # noqa: RUF012
+    told: list[float] = []  # noqa: RUF012
 
     def __init__(self, network: Any, patches: Patches, *rest: Any) -> None:
         self.patches, self.rest = patches, rest
-        TrueScorer.calls = []
+        TrueScorer.calls, TrueScorer.told = [], []
 
-    def __call__(self, x: Float64, time: float) -> Float64:
+    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
         assert len(x) == len(self.patches.owner)
         TrueScorer.calls.append(time)
+        TrueScorer.told.append(sigma)
         if len(self.rest) == 3:
             self.rest[2](len(self.patches.members))
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
@@ -155,6 +158,30 @@ def test_ddpm_shrinks_the_cloud_first_and_brings_it_back(noisy: Float64) -> None
     several = run(sampler(plan="generative"), noisy, steps=3)
     assert np.abs(several.positions[:, 2]).max() < 1e-12
     assert 0.001 < np.std(several.positions[:, 0] - noisy[:, 0]) < 0.02
+
+
+def test_a_network_that_listens_is_told_the_noise_when_the_estimate_can_be_trusted(
+    noisy: Float64,
+) -> None:
+    deaf = sampler()
+    run(deaf, noisy, sigma=0.01)
+    assert TrueScorer.told == [0.0] * 5
+    listening = replace(deaf, network=ScoreNetwork(replace(DEFAULT, told_noise=True)))
+    reports: list[Progress] = []
+    outcome = run(listening, noisy, reports, sigma=0.01)
+    # The noisy cloud is scored twice: without knowing it, and knowing it.
+    assert TrueScorer.told == [0.0, *[0.01] * 5]
+    assert TrueScorer.calls[:2] == [1.0, 1.0]
+    done = [r.done / r.total for r in reports]
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    assert np.abs(outcome.positions[:, 2]).max() < 1e-12
+    for unsure in (
+        replace(listening, calibration=None),
+        replace(listening, options=SamplerOptions(estimator="rms")),
+    ):
+        run(unsure, noisy, sigma=0.01)
+        assert TrueScorer.told == [0.0] * 5
 
 
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])

@@ -114,6 +114,12 @@ class Sampler:
     options: SamplerOptions
     device: torch.device
 
+    @property
+    def tells_noise(self) -> bool:
+        """Whether the network is told the noise: if it listens, and the estimate can be trusted."""
+        calibrated = self.calibration is not None and self.options.estimator == "calibrated"
+        return self.network.config.told_noise and calibrated
+
     def construct_patches(self, x: Float64) -> Patches:
         """Line 1: overlapping patches by farthest-point sampling."""
         size = self.options.patch_points
@@ -185,9 +191,11 @@ class Sampler:
         current = x[patches.members].reshape(-1, 3) if independent else x.copy()
 
         calls, step_now, steps_planned = 0, 0, steps
+        # Who is told the noise scores the noisy cloud twice: without knowing it, and knowing it.
+        twice = int(self.tells_noise)
 
         def count(done: int) -> None:
-            total = len(cover.members) * max(steps_planned, 1)
+            total = len(cover.members) * max(steps_planned + twice, 1)
             report(Progress(calls * len(cover.members) + done, total, step_now, steps_planned))
 
         scorer = PatchScorer(self.network, cover, self.device, self.options.batch, count)
@@ -203,17 +211,17 @@ class Sampler:
         current = current if shrunk == 1.0 else shrunk * current
         may_thin = self.options.thinning and not independent and shrunk == 1.0
         thinning = verdict.thinning if may_thin else None
-        told = self.network.config.told_noise
+        told = verdict.sigma if self.tells_noise else 0.0
         whole = x.copy()
         for number, step in enumerate(plan):
             # At time t / tau that share of the noise is left.
-            left = verdict.sigma * step.time
-            part = None if thinning is None else thinning.parts(left)
+            part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
             if part is not None:
-                scores = score_in_parts(current, part, partial(self.first_scores, sigma=left))
-            elif number > 0 or shrunk != 1.0 or told:
-                scores = scorer(current, step.time, verdict.sigma)
-            calls = number + 1
+                thin = partial(self.first_scores, sigma=told * step.time)
+                scores = score_in_parts(current, part, thin)
+            elif number > 0 or shrunk != 1.0 or twice:
+                scores = scorer(current, step.time, told)
+            calls = number + 1 + twice
             current = step.advance(current, scores, rng)
             if spread:
                 # After each step, because the next one brings back what slid off the surface.
@@ -223,5 +231,6 @@ class Sampler:
             if verdict.shares is not None:
                 whole = x + verdict.shares[:, None] * (whole - x)
             done = calls * len(cover.members)
-            report(Progress(done, len(plan) * len(cover.members), step_now, steps_planned, whole))
+            total = (len(plan) + twice) * len(cover.members)
+            report(Progress(done, total, step_now, steps_planned, whole))
         return Outcome(whole, verdict.sigma, times)
