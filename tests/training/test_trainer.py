@@ -81,19 +81,26 @@ def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: P
 
 
 @pytest.mark.parametrize("config", [CONFIG, MUON], ids=["adamw", "muon"])
-def test_a_run_can_be_told_of_tails_later(
-    config: TrainingConfig, shapes: list[Shape], tmp_path: Path
+@pytest.mark.parametrize(
+    ("what", "layer", "first"),
+    [
+        ("tails", "extraction.planes.0.weight", -TAIL_SCALES),
+        ("told_noise", "gradient.told.weight", 0),
+    ],
+)
+def test_a_run_can_be_told_more_later(
+    config: TrainingConfig, what: str, layer: str, first: int, shapes: list[Shape], tmp_path: Path
 ) -> None:
-    config = replace(config, network=replace(config.network, tails=False))
+    config = config.changed({f"network.{what}": False})
     before = Trainer(shapes, config, tmp_path / "before")
     before.train(Limits(steps=3))
-    told = replace(config, network=replace(config.network, tails=True))
+    told = config.changed({f"network.{what}": True})
     trainer = Trainer(shapes, told, tmp_path / "after", start_from=tmp_path / "before" / CHECKPOINT)
     x = torch.from_numpy(shapes[0].clouds[0][:200])
     with torch.no_grad():
         torch.testing.assert_close(trainer.network(x, 200), before.network(x, 200))
     trainer.train(Limits(steps=2))
-    listens = trainer.network.state_dict()["extraction.planes.0.weight"][:, -TAIL_SCALES:]
+    listens = trainer.network.state_dict()[layer][:, first:]
     assert listens.abs().max() > 0.0
     with pytest.raises(InputError, match="another network"):
         Trainer(shapes, config, tmp_path, start_from=tmp_path / "after" / CHECKPOINT)

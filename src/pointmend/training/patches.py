@@ -19,12 +19,13 @@ from .shapes import Shape
 
 Float64 = NDArray[np.float64]
 
-# Who is told the noise can learn from walls that are as thin as noise is wide.
-MORE_NOISE_IF_TOLD = 2.0
+# Who is told the noise can learn from thinner walls: from four thirds of the noise on, where both
+# sides together spread by a fifth more than one, which is more than what is told may be off.
+MORE_NOISE_IF_TOLD = 1.5
 
 # How far off (a standard deviation, relative) the noise is that is told, and how often none is told
 # in the first stage, whose scores are what an estimate is made from.
-TOLD_ERROR = 0.1
+TOLD_ERROR = 0.05
 UNTOLD = 0.5
 
 
