@@ -9,10 +9,11 @@ from pointmend.denoising.denoiser import Denoiser
 from pointmend.errors import InputError
 from pointmend.geometry.procedural import bumpy_sphere, torus
 from pointmend.network.config import DEFAULT
+from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import load_model
 from pointmend.training.config import TrainingConfig
 from pointmend.training.library import Source
-from pointmend.training.release import release
+from pointmend.training.release import mixed, release
 from pointmend.training.shapes import MeshSurface, Shape
 from pointmend.training.trainer import CHECKPOINT, Limits, Trainer
 from pointmend.training.validation import Score, summarise, validation_shapes
@@ -76,6 +77,20 @@ def test_mixing_takes_the_mean_of_two_models_weights(tmp_path: Path) -> None:
         assert torch.allclose(mean[name], 0.5 * (one[name] + two[name]), atol=1e-7)
     with pytest.raises(InputError, match="another network"):
         release(tmp_path / "two" / CHECKPOINT, tmp_path / "odd", (), mix="default")
+
+
+def test_what_only_one_of_two_mixed_networks_is_told_is_kept() -> None:
+    torch.manual_seed(0)
+    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True)
+    listening, deaf = ScoreNetwork(config), ScoreNetwork(replace(config, told_noise=False))
+    with torch.no_grad():
+        listening.gradient.told.weight.normal_()
+    mean, one, two = (net.state_dict() for net in (mixed(listening, deaf), listening, deaf))
+    assert torch.equal(mean["gradient.told.weight"], one["gradient.told.weight"])
+    name = "gradient.offset.weight"
+    assert torch.allclose(mean[name], 0.5 * (one[name] + two[name]))
+    with pytest.raises(InputError, match="another network"):
+        mixed(deaf, listening)
 
 
 def test_summaries_average_over_shapes() -> None:

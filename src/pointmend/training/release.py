@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,15 @@ def mixed(network: ScoreNetwork, other: ScoreNetwork) -> ScoreNetwork:
     The mean of two networks' weights.
 
     Branches of one trunk differ in what they do well; the mean of their weights keeps much of both,
-    and lay nearer to the surface than either where it was measured (training/LOG.md).
+    and lay nearer to the surface than either where it was measured (training/LOG.md). What only the
+    first is told it goes on hearing as it did.
     """
-    if other.config != network.config:
+    if other.config not in (network.config, replace(network.config, told_noise=False)):
         raise InputError("another network cannot be mixed in: name a model of the same one")
     mean = ScoreNetwork(network.config)
     of_other = other.state_dict()
     mean.load_state_dict(
-        {name: 0.5 * (own + of_other[name]) for name, own in network.state_dict().items()}
+        {name: 0.5 * (own + of_other.get(name, own)) for name, own in network.state_dict().items()}
     )
     return mean.eval()
 
