@@ -35,7 +35,7 @@ class PlaneScorer:
     def __init__(self, network: Any, patches: Any, device: Any, batch: int, *rest: Any) -> None:
         self.patches = patches
 
-    def __call__(self, x: Float64, time: float) -> Float64:
+    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
         PlaneScorer.asked.append(len(x))
         flat = x[:, 2] - np.median(x[:, 2])
         return np.asarray(-flat[:, None] * np.array([0.0, 0.0, 1.0]))
