@@ -174,8 +174,8 @@ def _stage_scores(
     near = network.needed(cloud, at)
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
-    told = network.compared(initial.cloud, noise)
-    return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
+    compared = network.compared(initial.cloud, noise)
+    return network.scores(cloud, current, start, initial.cloud.positions, time, at, compared)
 
 
 def _rows_of(patches: Float64, first: int, end: int) -> Tensor:
