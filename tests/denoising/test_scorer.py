@@ -73,8 +73,12 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
     assert np.array_equal(told, told_at_once)
     assert not np.allclose(told, untold)
     # As soon as points have moved, it looks again.
-    asked(x + 0.001, 0.5, 0.02)
+    later = asked(x + 0.001, 0.5, 0.02)
     assert len(looks) == 2 * once
+    # Who is told only then (the steps before were scored in parts) is told the same.
+    only_later = scorer()
+    only_later(x, 1.0)
+    assert np.array_equal(only_later(x + 0.001, 0.5, 0.02), later)
 
 
 def test_scores_beyond_all_training_are_no_scores() -> None:

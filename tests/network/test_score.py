@@ -110,7 +110,7 @@ def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) 
     cloud = network.look(x, 100)
     moved = network.look(x + 0.01, 100)
     time = torch.full((100,), 0.5)
-    told = network.compared(cloud, torch.full((100,), 0.02))
+    told = network.compared(network.spreads(cloud), torch.full((100,), 0.02))
     start, now = network.features(cloud), network.features(moved)
     scores = network.scores(moved, now, start, x, time, told=told)
     names = [name for name, _ in network.named_parameters()]
@@ -166,7 +166,7 @@ def test_noise_is_heard_where_it_is_told_and_by_a_network_that_listens(
     time, features = torch.ones(60), network.features(cloud)
 
     def scores(noise: Tensor | None) -> Tensor:
-        told = None if noise is None else network.compared(cloud, noise)
+        told = None if noise is None else network.compared(network.spreads(cloud), noise)
         with torch.no_grad():
             return network.scores(cloud, features, features, x, time, told=told)
 
@@ -183,12 +183,12 @@ def test_noise_is_compared_with_the_distances_from_planes() -> None:
     x = torch.rand(2000, 3, generator=generator)
     x[:, 2] = 0.02 * torch.randn(2000, generator=generator)
     cloud = network.look(x, 2000)
-    told = network.compared(cloud, torch.full((2000,), 0.02))
+    told = network.compared(network.spreads(cloud), torch.full((2000,), 0.02))
     assert told is not None
     assert torch.equal(told[:, -1], torch.ones(2000))
     # The largest scale sees the noise nearly as it is.
     assert told[:, -2].median().abs() < 0.6
-    half = network.compared(cloud, torch.full((2000,), 0.01))
+    half = network.compared(network.spreads(cloud), torch.full((2000,), 0.01))
     assert half is not None
     expected = COMPARED_GAIN * torch.log(torch.tensor(2.0))
     assert torch.allclose((half - told)[:, :-1].median(), expected)

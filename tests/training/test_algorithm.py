@@ -89,7 +89,7 @@ def test_the_loss_is_that_of_algorithm_1(
             cloud = network.look(torch.from_numpy(x).float(), 120)
             e = network.features(cloud)
             time = torch.full((120,), t / times[0])
-            known = network.compared(network.look(x_t, 120), noise.expand(120))
+            known = network.compared(network.spreads(network.look(x_t, 120)), noise.expand(120))
             score = network.scores(cloud, e, e_t, x_t, time, told=known).detach().double().numpy()
             # Lines 13-14.
             truth = anchor * (aim - x) + (1 - anchor) * patch.ground_truth(x, config)

@@ -50,9 +50,10 @@ class PatchScorer:
         self.device = device
         self.batch = batch
         self.after_patch = after_patch
-        self._start: Float64 | None = None
-        self._initial: list[tuple[Tensor, Tensor]] = []
-        self._told: list[Tensor | None] = []
+        self._initial: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        # For a network that is told the noise: what the noisy input looks like, for as long as
+        # nothing has moved and it may be asked for again.
+        self._start = np.empty((0, 3))
         self._looks: list[LocalGeometry] = []
         self._turns: list[Float64] = []
 
@@ -72,11 +73,10 @@ class PatchScorer:
         (N, 3)
         """
         scores = np.empty_like(x)
-        first_call = self._start is None
-        if self._start is None:
+        first_call = not self._initial
+        if first_call and self.network.config.told_noise:
             self._start = x.copy()
         elif self._looks and not np.array_equal(x, self._start):
-            # What the noisy input looks like is asked for again only while nothing has moved.
             self._looks.clear()
         for number, first in enumerate(range(0, len(self.patches.members), self.batch)):
             rows = slice(first, first + self.batch)
@@ -89,19 +89,15 @@ class PatchScorer:
                 cloud = self._look(x, rows, turns)
                 current = self.network.features(cloud)
             if first_call:
-                self._initial.append((current, cloud.positions))
-                self._told.append(None)
+                self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
                 if self.network.config.told_noise:
                     self._looks.append(cloud)
-            if self._looks and sigma > 0.0:
-                noise = torch.full((len(cloud.positions),), sigma, device=self.device)
-                self._told[number] = self.network.compared(cloud, noise)
-            initial, start = self._initial[number]
+            initial, start, spreads = self._initial[number]
             owned = self.patches.owned[rows]
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
             times = torch.full((len(cloud.positions),), time, device=self.device)
             asked = torch.from_numpy(at).to(self.device)
-            told = self._told[number]
+            told = self.network.compared(spreads, torch.full_like(times, sigma))
             answer = self.network.scores(cloud, current, initial, start, times, asked, told)
             turned = np.repeat(turns, [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)

@@ -17,9 +17,9 @@ from .reach import touched
 # Points fused at once by each thread when nothing is learned.
 CHUNK = 1024
 
-# Walls as thick as noise is wide change a spread by a tenth; and no noise is told that is less.
+# A wall as thick as the noise is wide makes a spread larger by a tenth; the gain makes that heard.
 COMPARED_GAIN = 4.0
-LEAST_NOISE = 1e-5
+LEAST_NOISE = 1e-5  # so that nothing is divided by an unknown noise's 0
 
 
 class ScoreNetwork(nn.Module):
@@ -48,7 +48,13 @@ class ScoreNetwork(nn.Module):
             scales=self.config.scales,
         )
 
-    def compared(self, cloud: LocalGeometry, noise: Tensor) -> Tensor | None:
+    def spreads(self, cloud: LocalGeometry) -> Tensor | None:
+        """How far points lie from their planes (M, S); None for a network not told the noise."""
+        if not self.config.told_noise or cloud.planes is None:
+            return None
+        return cloud.planes.spread[:, :, 0]
+
+    def compared(self, spreads: Tensor | None, noise: Tensor) -> Tensor | None:
         """
         How far the points of x^T lie from their planes, against the noise: (M, S + 1).
 
@@ -57,18 +63,18 @@ class ScoreNetwork(nn.Module):
 
         Parameters
         ----------
-        cloud : x^T, M points.
+        spreads : (M, S) what `spreads` says of x^T.
         noise : (M,) its sigma around each point, 0 where that is not known.
 
         Returns
         -------
-        Logarithms at all S scales, and whether the noise is known: zeros where it is not; None for
-        a network that does not listen.
+        Logarithms at all S scales, and whether the noise is known: zeros where it is not; None
+        where there are no spreads.
         """
-        if not self.config.told_noise or cloud.planes is None:
+        if spreads is None:
             return None
         known = (noise > 0.0).to(noise).unsqueeze(1)
-        ratio = cloud.planes.spread[:, :, 0] / noise.clamp_min(LEAST_NOISE).unsqueeze(1)
+        ratio = spreads / noise.clamp_min(LEAST_NOISE).unsqueeze(1)
         return known * torch.cat([COMPARED_GAIN * ratio.clamp(0.2, 5.0).log(), known], dim=1)
 
     def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:

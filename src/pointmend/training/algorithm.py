@@ -121,8 +121,12 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     learned, led = FeatureTable(network, cloud), FeatureTable(network, cloud)
     total = torch.zeros(())
     errors = []
+    spreads = network.spreads(cloud)
     for stage in range(config.stages):
-        scores = _stage_scores(network, cloud, learned, batch, mask, stage)
+        relative, noise = batch.times[:, stage] / batch.times[:, 0], batch.told[:, stage]
+        time = _of_points(relative, cloud.patch_points)
+        told = network.compared(spreads, _of_points(noise, cloud.patch_points))
+        scores = _stage_scores(network, cloud, learned, time, told, mask, stage)
         wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
         total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
         errors.append(_squared_error(scores, wanted))
@@ -133,7 +137,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         way.reshape(-1, 3)[mask.numpy()] = scores.detach().double().numpy()
         if len(around) > 0:
             with torch.no_grad():
-                scores = _stage_scores(network, cloud, led, batch, around, stage)
+                scores = _stage_scores(network, cloud, led, time, told, around, stage)
             way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
         moved = _advanced(batch, stage, x, way, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
@@ -162,20 +166,21 @@ def _stage_scores(
     network: ScoreNetwork,
     cloud: LocalGeometry,
     initial: FeatureTable,
-    batch: Batch,
+    time: Tensor,
+    told: Tensor | None,
     at: Tensor,
     stage: int,
 ) -> Tensor:
     """s(x^t | x^T) (Q, 3) at some rows (Q,): lines 6-7 in stage 0, lines 10-11 in later ones."""
-    relative, told = batch.times[:, stage] / batch.times[:, 0], batch.told[:, stage]
-    time, noise = (
-        torch.from_numpy(np.repeat(each, cloud.patch_points)).float() for each in (relative, told)
-    )
     near = network.needed(cloud, at)
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
-    compared = network.compared(initial.cloud, noise)
-    return network.scores(cloud, current, start, initial.cloud.positions, time, at, compared)
+    return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
+
+
+def _of_points(values: Float64, patch_points: int) -> Tensor:
+    """Values of patches (B,) as those of all their points: (B N,)."""
+    return torch.from_numpy(np.repeat(values, patch_points)).float()
 
 
 def _rows_of(patches: Float64, first: int, end: int) -> Tensor:

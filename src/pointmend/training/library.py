@@ -162,9 +162,14 @@ def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
         walls = thin_shape(np.random.default_rng(number))
         # Two sides nearer than that look like one in wider noise: who is taught to see them without
         # being told the noise sees two in all wide noise.
-        most_noise = 0.5 * walls.thinnest
-        name = f"thin-{number:03}"
-        made.append(Source(name, walls.mesh, [], most_noise, THIN_RESOLUTIONS))
+        made.append(
+            Source(
+                f"thin-{number:03}",
+                walls.mesh,
+                most_noise=0.5 * walls.thinnest,
+                resolutions=THIN_RESOLUTIONS,
+            )
+        )
     for kind, count, make in (("solid", thin, solid_shape), ("relief", relief, relief_shape)):
         made.extend(
             Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
