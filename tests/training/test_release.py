@@ -56,7 +56,7 @@ def test_a_checkpoint_becomes_a_model_that_knows_its_noise(tmp_path: Path) -> No
     assert estimate.sigma == pytest.approx((noisy - clouds[0].clean).std(), rel=0.05)
 
 
-def test_mixing_takes_the_mean_of_two_models_weights(tmp_path: Path) -> None:
+def test_mixing_takes_the_mean_of_the_models_weights(tmp_path: Path) -> None:
     mesh = torus()
     surface = MeshSurface.of(mesh, 5_000, np.random.default_rng(0))
     shape = Shape("torus", [surface.points[:2000]], surface)
@@ -65,32 +65,38 @@ def test_mixing_takes_the_mean_of_two_models_weights(tmp_path: Path) -> None:
     release(tmp_path / "one" / CHECKPOINT, tmp_path / "first", ())
     release(tmp_path / "two" / CHECKPOINT, tmp_path / "second", ())
     first = str(tmp_path / "first.safetensors")
-    card = release(tmp_path / "two" / CHECKPOINT, tmp_path / "mean", (), mix=first)
+    card = release(tmp_path / "two" / CHECKPOINT, tmp_path / "mean", (), mix=(first,))
     assert card.facts["patches"] == 3
-    assert card.facts["mixed_with"]["patches"] == 1
-    one, two, mean = (
+    assert [origin["patches"] for origin in card.facts["mixed_with"]] == [1]
+    release(tmp_path / "two" / CHECKPOINT, tmp_path / "thrice", (), mix=(first, first))
+    one, two, mean, thrice = (
         load_model(tmp_path / f"{name}.safetensors")[0].state_dict()
-        for name in ("first", "second", "mean")
+        for name in ("first", "second", "mean", "thrice")
     )
     assert not torch.equal(one["gradient.output.bias"], two["gradient.output.bias"])
     for name in mean:
         assert torch.allclose(mean[name], 0.5 * (one[name] + two[name]), atol=1e-7)
+        assert torch.allclose(thrice[name], (2.0 * one[name] + two[name]) / 3.0, atol=1e-7)
     with pytest.raises(InputError, match="another network"):
-        release(tmp_path / "two" / CHECKPOINT, tmp_path / "odd", (), mix="default")
+        release(tmp_path / "two" / CHECKPOINT, tmp_path / "odd", (), mix=("default",))
 
 
-def test_what_only_one_of_two_mixed_networks_is_told_is_kept() -> None:
+def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() -> None:
     torch.manual_seed(0)
     config = replace(DEFAULT, channels=8, hidden=8, told_noise=True)
-    listening, deaf = ScoreNetwork(config), ScoreNetwork(replace(config, told_noise=False))
+    first, second = ScoreNetwork(config), ScoreNetwork(config)
+    deaf = ScoreNetwork(replace(config, told_noise=False))
     with torch.no_grad():
-        listening.gradient.told.weight.normal_()
-    mean, one, two = (net.state_dict() for net in (mixed(listening, deaf), listening, deaf))
-    assert torch.equal(mean["gradient.told.weight"], one["gradient.told.weight"])
-    name = "gradient.offset.weight"
-    assert torch.allclose(mean[name], 0.5 * (one[name] + two[name]))
+        first.gradient.told.weight.normal_()
+        second.gradient.told.weight.normal_()
+    mean, one, two, three = (
+        network.state_dict() for network in (mixed(first, (second, deaf)), first, second, deaf)
+    )
+    told, heard = "gradient.told.weight", "gradient.offset.weight"
+    assert torch.allclose(mean[told], 0.5 * (one[told] + two[told]))
+    assert torch.allclose(mean[heard], (one[heard] + two[heard] + three[heard]) / 3.0)
     with pytest.raises(InputError, match="another network"):
-        mixed(deaf, listening)
+        mixed(deaf, (first,))
 
 
 def test_summaries_average_over_shapes() -> None:

@@ -34,9 +34,9 @@ class Release:
     data: Annotated[Path, tyro.conf.arg(metavar="DATA")]
     """Folder with the validation shapes."""
     mix: Annotated[
-        str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="(default: none)")
-    ] = None
-    """Take the mean with the weights of this model, another branch (a name in the box, a file)."""
+        tuple[str, ...], tyro.conf.arg(metavar="MODEL", help_behavior_hint="(default: none)")
+    ] = ()
+    """Take the mean with the weights of these models, other branches (names in the box, files)."""
     points: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N")] = (10_000, 50_000)
     """Resolutions to validate at."""
     shapes: Annotated[

@@ -39,20 +39,24 @@ def averaged_weights(checkpoint: Path) -> tuple[ScoreNetwork, dict[str, Any]]:
     return network.eval(), facts
 
 
-def mixed(network: ScoreNetwork, other: ScoreNetwork) -> ScoreNetwork:
+def mixed(network: ScoreNetwork, others: Sequence[ScoreNetwork]) -> ScoreNetwork:
     """
-    The mean of two networks' weights.
+    The mean of several networks' weights.
 
-    Branches of one trunk differ in what they do well; the mean of their weights keeps much of both,
-    and lay nearer to the surface than either where it was measured (training/LOG.md). What only the
-    first is told it goes on hearing as it did.
+    Branches of one trunk differ in what they do well; the mean of their weights keeps much of all,
+    and lay nearer to the surface than any where it was measured (training/LOG.md). What only some
+    are told is the mean of those that listen, so that it is heard as it was by them.
     """
-    if other.config not in (network.config, replace(network.config, told_noise=False)):
+    deaf = replace(network.config, told_noise=False)
+    if any(other.config not in (network.config, deaf) for other in others):
         raise InputError("another network cannot be mixed in: name a model of the same one")
+    states = [each.state_dict() for each in (network, *others)]
     mean = ScoreNetwork(network.config)
-    of_other = other.state_dict()
     mean.load_state_dict(
-        {name: 0.5 * (own + of_other.get(name, own)) for name, own in network.state_dict().items()}
+        {
+            name: torch.stack([state[name] for state in states if name in state]).mean(dim=0)
+            for name in states[0]
+        }
     )
     return mean.eval()
 
@@ -64,7 +68,7 @@ def release(
     levels: Sequence[float] = LEVELS,
     after: Callable[[Score], None] = lambda score: None,
     calibrate_on: Sequence[ValidationShape] = (),
-    mix: str | None = None,
+    mix: Sequence[str] = (),
 ) -> ModelCard:
     """
     Write a checkpoint's averaged weights as a model, calibrated and validated.
@@ -75,14 +79,15 @@ def release(
     shapes : validation shapes; they decide the figures on the card.
     calibrate_on : shapes that decide the calibration, which needs many but costs little; the same
         when there are none.
-    mix : a model whose weights are mixed in (`mixed`): a name in the box, or a file.
+    mix : models whose weights are mixed in (`mixed`): names in the box, or files; one that is named
+        twice counts twice.
     """
     network, facts = averaged_weights(checkpoint)
-    if mix is not None:
-        other, its_card = load_model(mix)
-        network = mixed(network, other)
-        told = {key: its_card.facts[key] for key in ORIGIN if key in its_card.facts}
-        facts = facts | {"mixed_with": told}
+    if mix:
+        others, cards = zip(*(load_model(name) for name in mix))
+        network = mixed(network, others)
+        origins = [{key: card.facts.get(key) for key in ORIGIN} for card in cards]
+        facts = facts | {"mixed_with": origins}
     card = ModelCard(network.config)
     if shapes:
         device = torch.device("cpu")
