@@ -53,7 +53,7 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
     rng = np.random.default_rng(2)
     x = 0.2 * rng.random((150, 3))
     patches = cover_by_patches(x, 80, 2.0)
-    looks = []
+    looks, fusions = [], []
     look = network.look
 
     def watch(positions: torch.Tensor, patch_points: int) -> LocalGeometry:
@@ -65,20 +65,25 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
 
     told_at_once = scorer()(x, 1.0, 0.02)
     network.look = watch  # type: ignore[method-assign]
+    network.fusion.register_forward_hook(lambda module, inputs, output: fusions.append(output))
     asked = scorer()
     untold = asked(x, 1.0)
     once = len(looks)
     told = asked(x, 1.0, 0.02)
-    assert len(looks) == once == len(patches.members)
+    assert len(looks) == len(fusions) == once == len(patches.members)
     assert np.array_equal(told, told_at_once)
     assert not np.allclose(told, untold)
     # As soon as points have moved, it looks again.
     later = asked(x + 0.001, 0.5, 0.02)
-    assert len(looks) == 2 * once
+    assert len(looks) == len(fusions) == 2 * once
     # Who is told only then (the steps before were scored in parts) is told the same.
     only_later = scorer()
     only_later(x, 1.0)
     assert np.array_equal(only_later(x + 0.001, 0.5, 0.02), later)
+    # At another time the noisy input says something else.
+    again = scorer()
+    again(x, 1.0)
+    assert not np.allclose(again(x, 0.5, 0.02), told)
 
 
 def test_scores_beyond_all_training_are_no_scores() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,6 +21,15 @@ Float64 = NDArray[np.float64]
 # Farther from the surface than five times the largest noise trained on, a point is an outlier:
 # the network knows nothing about it, and it stays where it is.
 LONGEST_SCORE = 5.0 * float(TRAINING_SCHEDULE.sigma_bar[-1])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What G hears of a batch of patches: their cloud, and F (U, channels) of some rows (U,)."""
+
+    cloud: LocalGeometry
+    rows: Tensor
+    fused: Tensor
 
 
 class PatchScorer:
@@ -51,10 +61,10 @@ class PatchScorer:
         self.batch = batch
         self.after_patch = after_patch
         self._initial: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        # For a network that is told the noise: what the noisy input looks like, for as long as
-        # nothing has moved and it may be asked for again.
+        # For a network that is told the noise: what it has seen of the noisy input, for as long as
+        # nothing has moved and it may be asked for again, now told.
         self._start = np.empty((0, 3))
-        self._looks: list[LocalGeometry] = []
+        self._seen: list[Seen] = []
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
@@ -73,38 +83,45 @@ class PatchScorer:
         (N, 3)
         """
         scores = np.empty_like(x)
-        first_call = not self._initial
-        if first_call and self.network.config.told_noise:
+        if self._initial and not (time == 1.0 and np.array_equal(x, self._start)):
+            self._seen.clear()
+        if not self._initial and self.network.config.told_noise:
             self._start = x.copy()
-        elif self._looks and not np.array_equal(x, self._start):
-            self._looks.clear()
         for number, first in enumerate(range(0, len(self.patches.members), self.batch)):
             rows = slice(first, first + self.batch)
-            if first_call:
-                self._turns.append(self._upright(x, rows))
-            turns, members = self._turns[number], self.patches.members[rows]
-            if self._looks and not first_call:
-                cloud, current = self._looks[number], self._initial[number][0]
-            else:
-                cloud = self._look(x, rows, turns)
-                current = self.network.features(cloud)
-            if first_call:
-                self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
-                if self.network.config.told_noise:
-                    self._looks.append(cloud)
-            initial, start, spreads = self._initial[number]
-            owned = self.patches.owned[rows]
+            members, owned = self.patches.members[rows], self.patches.owned[rows]
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
-            times = torch.full((len(cloud.positions),), time, device=self.device)
             asked = torch.from_numpy(at).to(self.device)
-            told = self.network.compared(spreads, torch.full_like(times, sigma))
-            answer = self.network.scores(cloud, current, initial, start, times, asked, told)
-            turned = np.repeat(turns, [len(place) for place in owned], axis=0)
+            seen = self._see(x, time, number, asked)
+            noise = torch.full((len(seen.cloud.positions),), sigma, device=self.device)
+            told = self.network.compared(self._initial[number][2], noise)
+            answer = self.network.gradient(seen.cloud, seen.fused, seen.rows, asked, told)
+            turned = np.repeat(self._turns[number], [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
             scores[members.reshape(-1)[at]] = back
             self.after_patch(first + len(members))
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
         return scores
+
+    def _see(self, x: Float64, time: float, number: int, asked: Tensor) -> Seen:
+        """E and F of a batch of patches of the cloud (N, 3), for the rows (Q,) asked for."""
+        if number < len(self._seen):
+            return self._seen[number]
+        first_call = number == len(self._initial)
+        rows = slice(number * self.batch, (number + 1) * self.batch)
+        if first_call:
+            self._turns.append(self._upright(x, rows))
+        cloud = self._look(x, rows, self._turns[number])
+        current = self.network.features(cloud)
+        if first_call:
+            self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
+        initial, start, _ = self._initial[number]
+        times = torch.full((len(cloud.positions),), time, device=self.device)
+        near = self.network.needed(cloud, asked)
+        seen = Seen(cloud, near, self.network.fused(cloud, current, initial, start, times, near))
+        if first_call and time == 1.0 and self.network.config.told_noise:
+            self._seen.append(seen)
+        return seen
 
     def _look(self, x: Float64, rows: slice, turns: Float64) -> LocalGeometry:
         """What some patches of the cloud (N, 3) look like."""

@@ -122,6 +122,20 @@ class ScoreNetwork(nn.Module):
             rows = at
         else:
             rows = self.needed(cloud, at)
+        fused = self.fused(cloud, current, initial, start, time, rows)
+        result: Tensor = self.gradient(cloud, fused, rows, at, told)
+        return result
+
+    def fused(
+        self,
+        cloud: LocalGeometry,
+        current: Tensor,
+        initial: Tensor,
+        start: Tensor,
+        time: Tensor,
+        rows: Tensor,
+    ) -> Tensor:
+        """F of some rows (U,), (U, channels): what G asks neighbours for. Else as `scores`."""
 
         def fuse(part: slice) -> Tensor:
             of = rows[part]
@@ -136,8 +150,7 @@ class ScoreNetwork(nn.Module):
             )
             return fused
 
-        result: Tensor = self.gradient(cloud, in_chunks(fuse, rows, CHUNK), rows, at, told)
-        return result
+        return in_chunks(fuse, rows, CHUNK)
 
     def forward(self, positions: Tensor, patch_points: int) -> Tensor:
         """Scores (M, 3) of noisy patches (M, 3) at their own time: s(x^T | x^T)."""
