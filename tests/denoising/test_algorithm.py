@@ -12,6 +12,7 @@ from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
 from pointmend.denoising.calibration import Calibration, Curve
 from pointmend.denoising.options import Mode, SamplerOptions
+from pointmend.denoising.thinning import Thinning
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.patches import Patches
@@ -25,16 +26,16 @@ class TrueScorer:
     """Stands where PatchScorer stands and knows the plane z = 0."""
 
     calls: list[float] = []  # noqa: RUF012
-    told: list[float] = []  # noqa: RUF012
+    told: list[Float64] = []  # noqa: RUF012
 
     def __init__(self, network: Any, patches: Patches, *rest: Any) -> None:
         self.patches, self.rest = patches, rest
         TrueScorer.calls, TrueScorer.told = [], []
 
-    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
+    def __call__(self, x: Float64, time: float, sigma: Float64 | float = 0.0) -> Float64:
         assert len(x) == len(self.patches.owner)
         TrueScorer.calls.append(time)
-        TrueScorer.told.append(sigma)
+        TrueScorer.told.append(np.broadcast_to(sigma, len(x)))
         if len(self.rest) == 3:
             self.rest[2](len(self.patches.members))
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
@@ -165,12 +166,12 @@ def test_a_network_that_listens_is_told_the_noise_when_the_estimate_can_be_trust
 ) -> None:
     deaf = sampler()
     run(deaf, noisy, sigma=0.01)
-    assert TrueScorer.told == [0.0] * 5
+    assert [set(told) for told in TrueScorer.told] == [{0.0}] * 5
     listening = replace(deaf, network=ScoreNetwork(replace(DEFAULT, told_noise=True)))
     reports: list[Progress] = []
     outcome = run(listening, noisy, reports, sigma=0.01)
     # The noisy cloud is scored twice: without knowing it, and knowing it.
-    assert TrueScorer.told == [0.0, *[0.01] * 5]
+    assert [set(told) for told in TrueScorer.told] == [{0.0}, *[{0.01}] * 5]
     assert TrueScorer.calls[:2] == [1.0, 1.0]
     done = [r.done / r.total for r in reports]
     assert done == sorted(done)
@@ -181,7 +182,41 @@ def test_a_network_that_listens_is_told_the_noise_when_the_estimate_can_be_trust
         replace(listening, options=SamplerOptions(estimator="rms")),
     ):
         run(unsure, noisy, sigma=0.01)
-        assert TrueScorer.told == [0.0] * 5
+        assert [set(told) for told in TrueScorer.told] == [{0.0}] * 5
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "independent"])
+def test_every_point_is_told_the_noise_around_itself(noisy: Float64, mode: Mode) -> None:
+    deaf = sampler(mode=mode, patch_points=500)
+    listening = replace(deaf, network=ScoreNetwork(replace(DEFAULT, told_noise=True)))
+    around = 0.01 + 0.001 * np.abs(noisy[:, 0])
+    run(listening, noisy, judge=lambda scores: Verdict(0.01, around=around))
+    told = TrueScorer.told[-1]
+    patches = listening.construct_patches(noisy)
+    expected = around[patches.members].reshape(-1) if mode == "independent" else around
+    assert np.array_equal(told, expected)
+
+
+def test_parts_of_a_cloud_are_told_what_is_left_of_the_noise_around_them(noisy: Float64) -> None:
+    listening = replace(sampler(), network=ScoreNetwork(replace(DEFAULT, told_noise=True)))
+    around = 0.01 + 0.001 * np.abs(noisy[:, 0])
+    thinning = Thinning(noisy, spacing=0.004)
+    told: list[Float64] = []
+
+    def watch(self: Sampler, x: Float64, part: Any, sigma: Float64) -> Float64:
+        told.append(sigma)
+        return np.zeros_like(x)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sampler, "_scores_in_parts", watch)
+        run(
+            listening,
+            noisy,
+            judge=lambda scores: Verdict(0.01, thinning=thinning, around=around),
+        )
+    assert len(told) > 1
+    assert np.array_equal(told[0], around)
+    assert np.all(told[1] < told[0])
 
 
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])

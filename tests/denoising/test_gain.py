@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pointmend.denoising.gain import level_of_regions, measure_gain, nothing_to_gain
+from pointmend.denoising.gain import (
+    REGION,
+    level_of_regions,
+    measure_gain,
+    noise_around,
+    nothing_to_gain,
+)
 from pointmend.geometry.density import surroundings
 
 Float64 = NDArray[np.float64]
@@ -78,3 +84,37 @@ def test_few_points_and_no_scores(count: int) -> None:
     assert not gain.shares().any()
     assert nothing_to_gain(gain.level)
     assert nothing_to_gain(level_of_regions(np.zeros(0)))
+
+
+def test_noise_around_is_that_of_all_and_more_where_scores_are_longer() -> None:
+    points = grid()
+    rng = np.random.default_rng(0)
+    around = surroundings(points)
+    noise = 0.05 * rng.standard_normal(len(points))
+    everywhere = noise_around(upright(noise), around, 0.05)
+    assert everywhere.min() >= 0.05
+    assert everywhere.mean() == pytest.approx(0.05, rel=0.05)
+    louder = points[:, 0] > 2.0
+    found = noise_around(upright(np.where(louder, 3.0, 1.0) * noise), around, 0.1)
+    # Of all points together it is sqrt(5) times the quieter half's, and the louder have 3.
+    assert found[points[:, 0] > 3.0].mean() == pytest.approx(0.1 * 3.0 / 5.0**0.5, rel=0.05)
+    assert np.all(found[points[:, 0] < 1.0] == 0.1)
+
+
+def test_noise_around_counts_points_that_are_no_ones_neighbours() -> None:
+    rng = np.random.default_rng(1)
+    points = grid(20) + 0.05 * STEP * rng.standard_normal((400, 3))
+    far = rng.random(400) < 0.1
+    points[far, 2] += 3.0 * STEP
+    scores = upright(-points[:, 2])
+    around = surroundings(points)
+    squared = np.sum(scores**2, axis=1)
+    heard: list[list[float]] = [[] for _ in points]
+    for row, near in enumerate(around.neighbours):
+        for neighbour in near:
+            heard[neighbour].append(float(squared[row]))
+    local = around.smooth(np.array([np.mean(each) for each in heard]), REGION)
+    expected = 0.02 * np.sqrt(np.maximum(local / squared.mean(), 1.0))
+    assert np.allclose(noise_around(scores, around, 0.02), expected, rtol=1e-12)
+    # A mean over neighbours would hardly see the far ones.
+    assert around.smooth(squared, REGION).mean() < 0.8 * local.mean()

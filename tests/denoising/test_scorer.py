@@ -86,6 +86,22 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
     assert not np.allclose(again(x, 0.5, 0.02), told)
 
 
+def test_noise_can_be_told_for_each_point() -> None:
+    network = awake(replace(DEFAULT, told_noise=True))
+    x = 0.2 * np.random.default_rng(3).random((150, 3))
+    patches = cover_by_patches(x, 80, 2.0)
+
+    def told(sigma: np.ndarray | float) -> np.ndarray:
+        return PatchScorer(network, patches, torch.device("cpu"), batch=2)(x, 1.0, sigma)
+
+    everywhere = told(0.02)
+    assert np.array_equal(told(np.full(150, 0.02)), everywhere)
+    louder = np.full(150, 0.02)
+    louder[::3] = 0.03
+    differs = np.any(told(louder) != everywhere, axis=1)
+    assert np.array_equal(differs, louder > 0.02)
+
+
 def test_scores_beyond_all_training_are_no_scores() -> None:
     network = awake(DEFAULT)
     x = np.vstack([0.2 * np.random.default_rng(1).random((200, 3)), [[50.0, 0.0, 0.0]]])

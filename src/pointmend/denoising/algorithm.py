@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -35,6 +34,7 @@ from .scorer import PatchScorer
 from .thinning import Thinning, score_in_parts
 
 Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
 
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
@@ -82,11 +82,13 @@ class Verdict:
     sigma : the noise level (Eq. 15), in the network's frame.
     shares : (N,) the share of its way each point may go; None lets all go.
     thinning : into which parts the cloud is divided where noise is wide; None never divides it.
+    around : (N,) the noise around each point, for a network that is told; None for sigma.
     """
 
     sigma: float
     shares: Float64 | None = None
     thinning: Thinning | None = None
+    around: Float64 | None = None
 
 
 Judge = Callable[[Float64], Verdict]
@@ -156,10 +158,14 @@ class Sampler:
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_scores(self, x: Float64, sigma: float = 0.0) -> Float64:
+    def first_scores(self, x: Float64, sigma: Float64 | float = 0.0) -> Float64:
         """The scores (N, 3) of a noisy cloud (N, 3), from which noise is estimated, or told it."""
         patches = self.construct_patches(x)
         return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0, sigma)
+
+    def _scores_in_parts(self, x: Float64, part: Int64, sigma: Float64) -> Float64:
+        """First scores (N, 3) of parts (N,) of a cloud (N, 3), told the noise (N,) left in it."""
+        return score_in_parts(x, part, lambda rows: self.first_scores(x[rows], sigma[rows]))
 
     def run(
         self,
@@ -211,14 +217,17 @@ class Sampler:
         current = current if shrunk == 1.0 else shrunk * current
         may_thin = self.options.thinning and not independent and shrunk == 1.0
         thinning = verdict.thinning if may_thin else None
-        told = verdict.sigma if self.tells_noise else 0.0
+        told = np.zeros(len(x))
+        if self.tells_noise:
+            told = told + (verdict.sigma if verdict.around is None else verdict.around)
+        if independent:
+            told = told[patches.members].reshape(-1)
         whole = x.copy()
         for number, step in enumerate(plan):
             # At time t / tau that share of the noise is left.
             part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
             if part is not None:
-                thin = partial(self.first_scores, sigma=told * step.time)
-                scores = score_in_parts(current, part, thin)
+                scores = self._scores_in_parts(current, part, told * step.time)
             elif number > 0 or shrunk != 1.0 or twice:
                 scores = scorer(current, step.time, told)
             calls = number + 1 + twice

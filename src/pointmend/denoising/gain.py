@@ -63,6 +63,28 @@ def nothing_to_gain(level: float) -> bool:
     return level < LEAST_NOISE[1]
 
 
+def noise_around(scores: Float64, around: Surroundings, sigma: float) -> Float64:
+    """
+    The noise around each point, (N,): sigma, and more where scores are longer than elsewhere.
+
+    Along a scanner's rays noise is wider across what faces it than across the rest. Told a mean, a
+    network takes what is wider than it for two sheets.
+
+    Parameters
+    ----------
+    scores : (N, 3) of the noisy cloud.
+    sigma : the noise of all of it.
+    """
+    squared = np.sum(scores**2, axis=1)
+    # Points far off the surface are hardly anyone's neighbours. So each tells its neighbours first,
+    # else a mean over neighbours would leave out those that noise moved most.
+    near = around.neighbours
+    told = np.bincount(near.ravel(), np.repeat(squared, near.shape[1]), len(squared))
+    local = around.smooth(told / np.bincount(near.ravel(), minlength=len(squared)), REGION)
+    mean = max(float(squared.mean()), np.finfo(np.float64).tiny)
+    return sigma * np.sqrt(np.maximum(local / mean, 1.0))
+
+
 def measure_gain(scores: Float64, around: Surroundings) -> Gain:
     """
     Tell noise from shape.

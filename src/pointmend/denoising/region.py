@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from pointmend.geometry.density import Surroundings, level_of, nearest_level, surroundings
 
 from .algorithm import Progress, Report, Sampler, Verdict
-from .gain import measure_gain, nothing_to_gain
+from .gain import measure_gain, noise_around, nothing_to_gain
 from .moved import Moved
 from .options import HALO
 from .settings import Settings
@@ -87,12 +87,13 @@ class CarefulJudge:
             self._check_scale(scores, sigma)
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
+        noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None
         if not self.settings.careful:
-            return Verdict(sigma, thinning=thinning)
+            return Verdict(sigma, thinning=thinning, around=noise)
         gain = measure_gain(scores * scale, self.around)
         known = gain.level if self.survey.gain is None else self.survey.gain
         self.shares = np.zeros(len(scores)) if nothing_to_gain(known) else gain.shares()
-        return Verdict(sigma, self.shares, thinning)
+        return Verdict(sigma, self.shares, thinning, noise)
 
     def longest_way(self) -> float:
         """How far a point may go, in input units."""

@@ -68,7 +68,7 @@ class PatchScorer:
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
-    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
+    def __call__(self, x: Float64, time: float, sigma: Float64 | float = 0.0) -> Float64:
         """
         Scores s(x | x^tau) of all points (Alg. 2, lines 9-11).
 
@@ -76,13 +76,14 @@ class PatchScorer:
         ----------
         x : (N, 3) current positions; those of the first call are x^tau.
         time : t / tau.
-        sigma : the noise of x^tau, 0 when it is not known.
+        sigma : the noise of x^tau, or (N,) that around each point, 0 when it is not known.
 
         Returns
         -------
         (N, 3)
         """
         scores = np.empty_like(x)
+        noise = np.broadcast_to(sigma, len(x)).astype(np.float32)
         if self._initial and not (time == 1.0 and np.array_equal(x, self._start)):
             self._seen.clear()
         if not self._initial and self.network.config.told_noise:
@@ -93,8 +94,8 @@ class PatchScorer:
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
             asked = torch.from_numpy(at).to(self.device)
             seen = self._see(x, time, number, asked)
-            noise = torch.full((len(seen.cloud.positions),), sigma, device=self.device)
-            told = self.network.compared(self._initial[number][2], noise)
+            around = torch.from_numpy(noise[members.reshape(-1)]).to(self.device)
+            told = self.network.compared(self._initial[number][2], around)
             answer = self.network.gradient(seen.cloud, seen.fused, seen.rows, asked, told)
             turned = np.repeat(self._turns[number], [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)

@@ -65,7 +65,7 @@ class Thinning:
         return (lots_of(self.points) % np.uint64(parts)).astype(np.int64)
 
 
-def score_in_parts(x: Float64, part: Int64, score: Callable[[Float64], Float64]) -> Float64:
+def score_in_parts(x: Float64, part: Int64, score: Callable[[Int64], Float64]) -> Float64:
     """
     Scores of points, each seen among those of its own part.
 
@@ -73,7 +73,7 @@ def score_in_parts(x: Float64, part: Int64, score: Callable[[Float64], Float64])
     ----------
     x : (N, 3)
     part : (N,) number of each point's part.
-    score : what gives the scores (n, 3) of points (n, 3).
+    score : what gives the scores (n, 3) of the points of some rows (n,), seen by themselves.
 
     Returns
     -------
@@ -82,5 +82,5 @@ def score_in_parts(x: Float64, part: Int64, score: Callable[[Float64], Float64])
     scores = np.zeros_like(x)
     for number in np.unique(part):
         rows = np.flatnonzero(part == number)
-        scores[rows] = score(x[rows])
+        scores[rows] = score(rows)
     return scores
