@@ -27,6 +27,9 @@ from pointmend.training.validation import LEVELS, summarise, validate, validatio
 
 POINTS = 10_000
 
+# Places nearer than this share of the axis to the one before are not labelled with their hours.
+APART = 0.04
+
 
 @dataclass(frozen=True)
 class Place:
@@ -53,7 +56,12 @@ def draw(places: list[Place], path: Path) -> None:
     axes.legend(frameon=False)
     hours = axes.twiny()
     hours.set_xlim(axes.get_xlim())
-    hours.set_xticks(seen, [f"{place.cpu_hours:.1f}" for place in places], fontsize=7)
+    named = [places[0]]
+    for place in places[1:]:
+        if place.patches - named[-1].patches > APART * seen[-1]:
+            named.append(place)
+    labels = [f"{place.cpu_hours:.1f}" for place in named]
+    hours.set_xticks([place.patches for place in named], labels, fontsize=7)
     hours.set_xlabel("CPU hours")
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
