@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pointmend.denoising.calibration import Calibration, Curve, fit_calibration
+from pointmend.denoising.calibration import Calibration, Curve, fit_calibration, wide_reading
 from pointmend.errors import InputError
 
 
@@ -74,6 +74,16 @@ def test_a_curve_that_is_not_monotone_is_refused(
 def test_curves_must_be_ordered_by_spacing(spacings: tuple[float, ...]) -> None:
     with pytest.raises(InputError, match="increasing spacing"):
         Calibration(tuple(Curve(spacing, (1.0,), (1.0,)) for spacing in spacings))
+
+
+def test_wide_noise_has_curves_of_its_own_and_keeps_them() -> None:
+    wide = Calibration((Curve(0.1, (1.0,), (3.0,)),))
+    table = Calibration((Curve(0.1, (1.0,), (2.0,)),), wide)
+    again = Calibration.from_dict(table.to_dict())
+    assert again == table
+    assert again.wide is not None
+    assert again.wide.sigma(0.1, 0.1) == pytest.approx(0.3)
+    assert wide_reading(2.0, 8.0) == pytest.approx(4.0)
 
 
 def test_a_calibration_of_an_older_version_says_what_to_do() -> None:

@@ -10,13 +10,13 @@ from pointmend.errors import InputError
 from pointmend.geometry.procedural import bumpy_sphere, torus
 from pointmend.network.config import DEFAULT
 from pointmend.network.score import ScoreNetwork
-from pointmend.network.weights import load_model
+from pointmend.network.weights import ModelCard, load_model
 from pointmend.training.config import TrainingConfig
 from pointmend.training.library import Source
 from pointmend.training.release import mixed, release
 from pointmend.training.shapes import MeshSurface, Shape
 from pointmend.training.trainer import CHECKPOINT, Limits, Trainer
-from pointmend.training.validation import Score, summarise, validation_shapes
+from pointmend.training.validation import Score, calibrate, summarise, validation_shapes
 
 CONFIG = TrainingConfig(
     network=replace(DEFAULT, channels=8, hidden=8, layers=1, blocks=1),
@@ -114,3 +114,20 @@ def test_validation_noise_is_always_the_same(tmp_path: Path) -> None:
     (shape,) = validation_shapes([Source("torus", torus())], 1000, tmp_path)
     assert np.array_equal(shape.noisy(0.01), shape.noisy(0.01))
     assert (shape.noisy(0.01) - shape.clean).std() == pytest.approx(0.01, rel=0.05)
+
+
+def test_wide_noise_is_calibrated_by_its_layer_too(tmp_path: Path) -> None:
+    (torus_shape,) = validation_shapes([Source("torus", torus())], 8000, tmp_path)
+    network, card = load_model("default")
+    denoiser = Denoiser(network, ModelCard(card.network), torch.device("cpu"))
+    table = calibrate(denoiser, [torus_shape], (0.02, 0.03, 0.04))
+    assert table.wide is not None
+    calibrated = Denoiser(network, ModelCard(card.network, table.to_dict()), torch.device("cpu"))
+    scores_alone = replace(table, wide=None).to_dict()
+    without = Denoiser(network, ModelCard(card.network, scores_alone), torch.device("cpu"))
+    noisy = torus_shape.noisy(0.035)
+    true = float((noisy - torus_shape.clean).std())
+    found = calibrated.estimate_noise(noisy).sigma
+    assert found == pytest.approx(true, rel=0.05)
+    assert found != without.estimate_noise(noisy).sigma
+    assert calibrate(denoiser, [torus_shape], (0.0025,)).wide is None

@@ -28,7 +28,7 @@ from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
-from .calibration import Calibration, trimmed_rms
+from .calibration import Calibration, trimmed_rms, wide_reading
 from .options import SamplerOptions
 from .scorer import PatchScorer
 from .thinning import Thinning, score_in_parts
@@ -136,6 +136,18 @@ class Sampler:
         if self.options.estimator == "rms" or self.calibration is None:
             return rms_sigma(scores)
         return self.calibration.sigma(trimmed_rms(scores), spacing)
+
+    @property
+    def reads_layers(self) -> bool:
+        """Whether wide noise is read off its layer, too (`estimate_wide_sigma`)."""
+        known = self.calibration is not None and self.calibration.wide is not None
+        return known and self.options.estimator == "calibrated"
+
+    def estimate_wide_sigma(self, scores: Float64, layer: float, spacing: float) -> float:
+        """Line 2 where noise is wide, from scores (N, 3) and the layer noise makes (`layer_of`)."""
+        assert self.calibration is not None
+        assert self.calibration.wide is not None
+        return self.calibration.wide.sigma(wide_reading(trimmed_rms(scores), layer), spacing)
 
     def arrange_steps(
         self, sigma: float, steps: int, eta: float

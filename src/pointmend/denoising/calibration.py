@@ -39,6 +39,11 @@ def trimmed_rms(scores: Float64) -> float:
     return float(np.sqrt(squared[: max(1, int((1.0 - TRIMMED) * len(squared)))].mean()))
 
 
+def wide_reading(rms: float, layer: float) -> float:
+    """What wide noise is read by: the geometric mean of the scores' RMS and their layer."""
+    return float(np.sqrt(rms * layer))
+
+
 @dataclass(frozen=True)
 class Curve:
     """
@@ -89,9 +94,12 @@ class Calibration:
     Attributes
     ----------
     curves : ordered by their spacing; in between, what they say is interpolated.
+    wide : the same for wide noise, by the mean of scores and layer (`wide_reading`) instead of the
+        scores alone; None where it was not measured.
     """
 
     curves: tuple[Curve, ...]
+    wide: Calibration | None = None
 
     def __post_init__(self) -> None:
         spacings = [curve.spacing for curve in self.curves]
@@ -123,7 +131,8 @@ class Calibration:
                 f"the model's noise calibration has no {missing}; make the model again from its "
                 "checkpoint with `pointmend release`"
             ) from missing
-        return cls(tuple(curves))
+        wide = values.get("wide")
+        return cls(tuple(curves), None if wide is None else cls.from_dict(wide))
 
 
 def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:

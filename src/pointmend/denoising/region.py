@@ -22,6 +22,7 @@ from .survey import (
     Survey,
     nearest_first,
     noise_fills_space,
+    noise_of_level,
     reads_more,
 )
 from .thinning import Thinning
@@ -85,6 +86,10 @@ class CarefulJudge:
             sigma = self.sampler.estimate_sigma(scores[self.own], self.survey.network_spacing)
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
+        if self.survey.sigma is None and self.settings.sigma is None:
+            sigma = noise_of_level(
+                self.sampler, self.survey, self.level, scores[self.own], [(self.points, self.own)]
+            )
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
         noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None

@@ -25,6 +25,7 @@ from pointmend.geometry.tiles import split_evenly
 
 from .algorithm import Sampler, Verdict
 from .gain import level_of_regions, measure_gain
+from .layer import is_wide, layer_of
 from .store import Neighbourhoods, PointSource
 
 Float64 = NDArray[np.float64]
@@ -161,6 +162,32 @@ def reads_more(
     return larger
 
 
+def noise_of_level(
+    sampler: Sampler,
+    survey: Survey,
+    level: int,
+    scores: Float64,
+    places: Sequence[tuple[Float64, Bools]],
+) -> float:
+    """
+    The noise of a density level in the network's frame: as its scores say and, if wide, its layer.
+
+    Parameters
+    ----------
+    scores : (m, 3) of points of the level, in the network's frame.
+    places : points (n, 3) in input units, and which of them (n,) are of the level and see all
+        around them.
+    """
+    sigma = sampler.estimate_sigma(scores, survey.network_spacing)
+    if not sampler.reads_layers or not is_wide(sigma, survey.network_spacing):
+        return sigma
+    scale = survey.scale_of(level)
+    layer = layer_of(places, sigma * scale)
+    if layer is None:
+        return sigma
+    return sampler.estimate_wide_sigma(scores, layer / scale, survey.network_spacing)
+
+
 def settles(
     sampler: Sampler, survey: Survey, level: int, points: Float64, trusted: int = TRUSTED_POINTS
 ) -> bool:
@@ -256,7 +283,12 @@ def survey_store(
             if measured.network_sigma < SURELY_WIDE and _settle(sampler, survey, places):
                 break
         survey, measured = larger, again
-    return replace(survey, sigma=measured.sigma, gain=measured.gain)
+    sigma = {}
+    for level, scores in measured.scores.items():
+        of_level = [(p.points, p.trusted & (p.levels(survey) == level)) for p in places]
+        noise = noise_of_level(sampler, survey, level, scores, of_level)
+        sigma[level] = noise * survey.scale_of(level)
+    return replace(survey, sigma=sigma, gain=measured.gain)
 
 
 def _fill_space(survey: Survey, places: Sequence[_Place]) -> bool:
@@ -279,22 +311,20 @@ def _measure_noise(sampler: Sampler, places: Sequence[_Place], survey: Survey) -
     levels = np.concatenate([s.levels[i] for s, i in zip(scores, inner)])
     vectors = np.concatenate([s.scores[i] for s, i in zip(scores, inner)])
     region = np.concatenate([s.region[i] for s, i in zip(scores, inner)])
-    sigma = {}
     overall = sampler.estimate_sigma(vectors, survey.network_spacing)
+    of_level = {}
     for level in survey.levels:
         here = vectors[levels == level]
-        enough = len(here) >= PLACE_TRUSTED_POINTS // 10
-        ratio = sampler.estimate_sigma(here, survey.network_spacing) if enough else overall
-        sigma[level] = ratio * survey.scale_of(level)
-    return _Noise(overall, sigma, level_of_regions(region))
+        of_level[level] = here if len(here) >= PLACE_TRUSTED_POINTS // 10 else vectors
+    return _Noise(overall, of_level, level_of_regions(region))
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """Noise in the network's frame, that of every level in input units, and the gain level."""
+    """Noise in the network's frame, scores (n, 3) that stand for each level, and the gain level."""
 
     network_sigma: float
-    sigma: dict[int, float]
+    scores: dict[int, Float64]
     gain: float
 
 
@@ -305,6 +335,10 @@ class _Place:
     points: Float64
     around: Surroundings
     trusted: Bools
+
+    def levels(self, survey: Survey) -> Int64:
+        """The density level (n,) of every point."""
+        return nearest_level(level_of(self.around.spacing, survey.reference), survey.levels)
 
 
 @dataclass(frozen=True)
@@ -348,8 +382,7 @@ def _look_at_places(places: Sequence[_Place]) -> Survey:
 
 
 def _first_scores(sampler: Sampler, place: _Place, survey: Survey) -> _Scores:
-    around = place.around
-    levels = nearest_level(level_of(around.spacing, survey.reference), survey.levels)
+    levels = place.levels(survey)
     scores = np.zeros_like(place.points)
     lengths = np.zeros_like(place.points)
     for level in np.unique(levels[place.trusted]).tolist():
@@ -357,4 +390,4 @@ def _first_scores(sampler: Sampler, place: _Place, survey: Survey) -> _Scores:
         found = sampler.first_scores((place.points - place.points.mean(axis=0)) / scale)
         here = levels == level
         scores[here], lengths[here] = found[here], found[here] * scale
-    return _Scores(scores, levels, measure_gain(lengths, around).region)
+    return _Scores(scores, levels, measure_gain(lengths, place.around).region)

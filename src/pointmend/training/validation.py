@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.denoising.calibration import Calibration, fit_calibration, trimmed_rms
+from pointmend.denoising.calibration import (
+    Calibration,
+    fit_calibration,
+    trimmed_rms,
+    wide_reading,
+)
 from pointmend.denoising.denoiser import Denoiser
+from pointmend.denoising.layer import is_wide, layer_of
 from pointmend.evaluation.metrics import chamfer, point_to_mesh
 from pointmend.evaluation.noise import add_noise
 from pointmend.geometry.frames import frame_cloud
@@ -24,6 +30,7 @@ Float64 = NDArray[np.float64]
 # Noise levels of the tables, and the finer ones the noise estimator is calibrated at.
 LEVELS = (0.01, 0.02, 0.03)
 CALIBRATION_LEVELS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03)
+CALIBRATED_FROM = 0.85
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,29 @@ def calibrate(
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = CALIBRATION_LEVELS,
 ) -> Calibration:
-    """Read the scores at known noise and fit the curves that turn readings into sigma."""
-    readings, spacings, truths = [], [], []
-    for shape in shapes:
-        for level in levels:
+    """Read scores, and layers of wide noise, at known noise; fit the curves from them to sigma."""
+    clouds = [(shape, level) for shape in shapes for level in levels]
+    read = np.array([_read_scores(denoiser, shape, level) for shape, level in clouds])
+    calibration = fit_calibration(*read.T)
+    wide = []
+    for (shape, level), (rms, spacing, sigma) in zip(clouds, read):
+        about = calibration.sigma(rms, spacing)
+        # From somewhat below where it counts, so that the curves do not end there.
+        if is_wide(about / CALIBRATED_FROM, spacing):
             noisy = shape.noisy(level)
-            frame = frame_cloud(noisy)
-            scores = denoiser.sampler.first_scores(frame.enter(noisy))
-            readings.append(trimmed_rms(scores))
-            spacings.append(frame.spacing / frame.scale)
-            truths.append(float((noisy - shape.clean).std()) / frame.scale)
-    return fit_calibration(readings, spacings, truths)
+            scale = frame_cloud(noisy).scale
+            layer = layer_of([(noisy, np.ones(len(noisy), dtype=bool))], about * scale)
+            if layer is not None:
+                wide.append((wide_reading(rms, layer / scale), spacing, sigma))
+    return replace(calibration, wide=fit_calibration(*zip(*wide)) if wide else None)
+
+
+def _read_scores(
+    denoiser: Denoiser, shape: ValidationShape, level: float
+) -> tuple[float, float, float]:
+    """Trimmed RMS of a noisy shape's scores, its spacing and true noise; in the network's frame."""
+    noisy = shape.noisy(level)
+    frame = frame_cloud(noisy)
+    rms = trimmed_rms(denoiser.sampler.first_scores(frame.enter(noisy)))
+    sigma = float((noisy - shape.clean).std())
+    return rms, frame.spacing / frame.scale, sigma / frame.scale

@@ -1,0 +1,53 @@
+"""Denoising: wide noise read off the thickness of the layer it makes of a surface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointmend.geometry.thickness import thickness
+
+from .thinning import lots_of
+
+Float64 = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Scores grow short where noise is wide, the more so the flatter a shape is; the layer that wide
+# noise makes looks thicker, the more so the more a shape is bent. Their mean is nearer the truth
+# than either (training/LOG.md). From how many spacings on noise is wide, how many times the noise
+# to look around, how often (the second time by the thickness found), and at how many places.
+WIDE = 1.0
+REACH = 3.0
+LOOKS = 2
+PLACES = 400
+LEAST_PLACES = 30
+
+
+def is_wide(sigma: float, spacing: float) -> bool:
+    """Whether noise is so wide that its layer tells something. Any one unit of length."""
+    return sigma > WIDE * spacing
+
+
+def layer_of(places: Sequence[tuple[Float64, Bools]], sigma: float) -> float | None:
+    """
+    How thick the layer of noise is; None where too little of it is seen.
+
+    Parameters
+    ----------
+    places : points (n, 3), as the user gave them, and which of them (n,) see all around them.
+    sigma : about as wide the noise is.
+    """
+    looked_at = []
+    for points, trusted in places:
+        inner = points[trusted]
+        few = np.argsort(lots_of(inner), kind="stable")[: max(1, PLACES // len(places))]
+        looked_at.append((points, inner[few]))
+    layer = sigma
+    for _ in range(LOOKS):
+        found = np.concatenate([thickness(points, at, REACH * layer) for points, at in looked_at])
+        layer = float(np.median(found)) if len(found) >= LEAST_PLACES else 0.0
+        if not layer > 0.0:
+            return None
+    return layer
