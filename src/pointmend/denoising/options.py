@@ -45,7 +45,7 @@ class SamplerOptions:
     mode: Mode = "synchronised"
     estimator: Estimator = "calibrated"
     plan: Plan = "aligned"
-    bend: float = 1.0
+    bend: float = 1.6
     patch_points: int = 0
     overlap: float = 6.0
     batch: int = 4

@@ -36,8 +36,8 @@ Bools = NDArray[np.bool_]
 # noise is wider than a spacing, a sample is looked at in a larger scale too: if that reads more,
 # and more than the network knows, the larger scale is the right one. Unless it is a thin part,
 # whose two sides look like noise from afar: then denoising a sample at the usual scale leaves next
-# to nothing to denoise (5 to 6 % of the noise on plates with 4 and 5 %, 10 to 12 % where it was too
-# wide). These readings belong to the weights: after a release, see `python -m
+# to nothing to denoise (5 % of the noise on plates with 3 and 4 %, 8 to 9 % with 5 %; 25 % and more
+# where it was far too wide). These readings belong to the weights: after a release, see `python -m
 # benchmarks.do_no_harm`.
 WIDE_NOISE = 1.0
 LARGER_SCALE = 2.5
