@@ -72,6 +72,16 @@ def test_little_noise_reads_the_same_from_afar() -> None:
     assert reads_more(SAMPLER, seen, 0, ball[:4000], scores, 0.01) is None
 
 
+@pytest.mark.parametrize("patch_points", [0, 400])
+def test_scores_of_the_first_points_are_those_of_all(patch_points: int) -> None:
+    ball = noisy_ball(0.02, 2000)
+    options = replace(SAMPLER.options, patch_points=patch_points)
+    sampler = replace(SAMPLER, options=options)
+    few = sampler.first_scores(ball, wanted=300)
+    assert few == pytest.approx(sampler.first_scores(ball)[:300], abs=1e-6)
+    assert len(sampler.first_scores(ball, wanted=3000)) == 2000
+
+
 @pytest.mark.parametrize(("noise", "expected"), [(0.03, False), (0.1, True), (0.12, True)])
 def test_noise_far_beyond_the_trained_fills_space(noise: float, expected: bool) -> None:
     ball = noisy_ball(noise, 20_000)

@@ -72,3 +72,19 @@ def test_patches_apart_own_all_their_points() -> None:
         apart.stitch(np.tile(points[:1], (apart.members.size, 1))).shape, (apart.members.size, 3)
     )
     assert all(np.array_equal(place, np.arange(50)) for place in apart.owned)
+
+
+def test_patches_that_decide_about_the_first_points_only() -> None:
+    points = np.random.default_rng(5).standard_normal((300, 3))
+    patches = cover_by_patches(points, 40, 3.0)
+    few = patches.deciding_first(25)
+    found = {
+        int(few.members[patch, place])
+        for patch, places in enumerate(few.owned)
+        for place in places.tolist()
+    }
+    assert found == set(range(25))
+    assert len(few.members) < len(patches.members)
+    assert all(len(places) for places in few.owned)
+    for point in range(25):
+        assert np.array_equal(few.centres[few.owner[point]], patches.centres[patches.owner[point]])

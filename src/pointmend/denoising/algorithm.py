@@ -170,10 +170,20 @@ class Sampler:
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_scores(self, x: Float64, sigma: Float64 | float = 0.0) -> Float64:
-        """The scores (N, 3) of a noisy cloud (N, 3), from which noise is estimated, or told it."""
+    def first_scores(
+        self, x: Float64, sigma: Float64 | float = 0.0, wanted: int | None = None
+    ) -> Float64:
+        """
+        The scores (N, 3) of a noisy cloud (N, 3), from which noise is estimated, or told it.
+
+        With `wanted`, those of so many of its first points.
+        """
+        count = len(x) if wanted is None else min(wanted, len(x))
         patches = self.construct_patches(x)
-        return PatchScorer(self.network, patches, self.device, self.options.batch)(x, 1.0, sigma)
+        if count < len(x):
+            patches = patches.deciding_first(count)
+        score = PatchScorer(self.network, patches, self.device, self.options.batch)
+        return score(x, 1.0, sigma)[:count]
 
     def _scores_in_parts(self, x: Float64, part: Int64, sigma: Float64) -> Float64:
         """First scores (N, 3) of parts (N,) of a cloud (N, 3), told the noise (N,) left in it."""

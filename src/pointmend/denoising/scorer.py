@@ -82,7 +82,7 @@ class PatchScorer:
         -------
         (N, 3)
         """
-        scores = np.empty_like(x)
+        scores = np.zeros_like(x)
         noise = np.broadcast_to(sigma, len(x)).astype(np.float32)
         if self._initial and not (time == 1.0 and np.array_equal(x, self._start)):
             self._seen.clear()

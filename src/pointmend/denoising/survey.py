@@ -153,7 +153,7 @@ def reads_more(
         return None
     usual, scale = survey.scale_of(level), larger.scale_of(level)
     reading = sampler.estimate_sigma(scores, survey.network_spacing)
-    found = sampler.first_scores((points - points.mean(axis=0)) / scale)[: len(scores)]
+    found = sampler.first_scores((points - points.mean(axis=0)) / scale, wanted=len(scores))
     after = sampler.estimate_sigma(found, larger.network_spacing) * scale
     if not _is_wider(after, reading * usual, usual):
         return None
@@ -221,7 +221,8 @@ def settles(
         rng=np.random.default_rng(0),
         report=lambda progress: None,
     )
-    return noise_of(sampler.first_scores(outcome.positions)) < SETTLED * before
+    left = sampler.first_scores(outcome.positions, wanted=trusted)
+    return noise_of(left) < SETTLED * before
 
 
 def _is_wider(after: float, before: float, scale: float) -> bool:

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .balls import principal_variances
+
 Float64 = NDArray[np.float64]
 
 # Places looked at, and the fewest points around one that say anything.
@@ -28,9 +30,7 @@ def fullness(points: Float64, at: Float64, radius: float) -> float:
     radius : how far to look.
     """
     places = at[:: max(1, len(at) // PLACES)]
-    shares = []
-    for rows in cKDTree(points).query_ball_point(places, radius):
-        if len(rows) >= LEAST_POINTS:
-            spread = np.linalg.eigvalsh(np.cov(points[rows], rowvar=False))
-            shares.append(max(float(spread[0]), 0.0) / max(float(spread.sum()), 1e-300))
-    return float(np.median(shares)) if shares else 0.0
+    balls = cKDTree(points).query_ball_point(places, radius)
+    spread = principal_variances(points, balls, LEAST_POINTS)
+    shares = spread[:, 0] / np.maximum(spread.sum(axis=1), 1e-300)
+    return float(np.median(shares)) if len(shares) else 0.0

@@ -45,6 +45,16 @@ class Patches:
         counts = np.bincount(self.owner, minlength=len(self.members))
         return np.split(self.place[order], np.cumsum(counts)[:-1])
 
+    def deciding_first(self, count: int) -> Patches:
+        """Those of these patches that decide about the first so many points, and no others."""
+        needed, owner = np.unique(self.owner[:count], return_inverse=True)
+        return Patches(
+            members=self.members[needed],
+            centres=self.centres[needed],
+            owner=owner.astype(np.int64),
+            place=self.place[:count],
+        )
+
     def apart(self) -> Patches:
         """
         The same patches as clouds of their own, which share no point (independent patches).

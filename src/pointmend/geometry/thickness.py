@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from .balls import principal_variances
+
 Float64 = NDArray[np.float64]
 
 # A ball with fewer points says nothing. Since a noisy point lies anywhere in its layer, the ball
@@ -33,9 +35,5 @@ def thickness(points: Float64, at: Float64, radius: float) -> Float64:
         balls = tree.query_ball_point(middles, radius)
         means = [points[rows].mean(axis=0) for rows in balls if rows]
         middles = np.reshape(means, (-1, 3))
-    found = [
-        np.linalg.eigvalsh(np.cov(points[rows], rowvar=False))[0]
-        for rows in tree.query_ball_point(middles, radius)
-        if len(rows) >= LEAST_POINTS
-    ]
-    return np.sqrt(np.maximum(found, 0.0))
+    balls = tree.query_ball_point(middles, radius)
+    return np.sqrt(principal_variances(points, balls, LEAST_POINTS)[:, 0])
