@@ -117,10 +117,14 @@ class Sampler:
     device: torch.device
 
     @property
+    def calibration_in_use(self) -> Calibration | None:
+        """The calibration, if there is one and the estimator goes by it."""
+        return self.calibration if self.options.estimator == "calibrated" else None
+
+    @property
     def tells_noise(self) -> bool:
         """Whether the network is told the noise: if it listens, and the estimate can be trusted."""
-        calibrated = self.calibration is not None and self.options.estimator == "calibrated"
-        return self.network.config.told_noise and calibrated
+        return self.network.config.told_noise and self.calibration_in_use is not None
 
     def construct_patches(self, x: Float64) -> Patches:
         """Line 1: overlapping patches by farthest-point sampling."""
@@ -133,15 +137,13 @@ class Sampler:
         """Line 2: the noise level from the scores (N, 3) of the noisy cloud (Eq. 15)."""
         if self.options.estimator == "variance":
             return primary_sigma(scores)
-        if self.options.estimator == "rms" or self.calibration is None:
-            return rms_sigma(scores)
-        return self.calibration.sigma(trimmed_rms(scores), spacing)
+        table = self.calibration_in_use
+        return rms_sigma(scores) if table is None else table.sigma(trimmed_rms(scores), spacing)
 
     @property
     def reads_layers(self) -> bool:
         """Whether wide noise is read off its layer, too (`estimate_wide_sigma`)."""
-        known = self.calibration is not None and self.calibration.wide is not None
-        return known and self.options.estimator == "calibrated"
+        return self.calibration_in_use is not None and self.calibration_in_use.wide is not None
 
     def estimate_wide_sigma(self, scores: Float64, layer: float, spacing: float) -> float:
         """Line 2 where noise is wide, from scores (N, 3) and the layer noise makes (`layer_of`)."""

@@ -26,7 +26,7 @@ LEAST_PLACES = 30
 
 
 def is_wide(sigma: float, spacing: float) -> bool:
-    """Whether noise is so wide that its layer tells something. Any one unit of length."""
+    """Whether noise is so wide that scores alone do not tell it. Any one unit of length."""
     return sigma > WIDE * spacing
 
 

@@ -12,13 +12,13 @@ from pointmend.geometry.density import Surroundings, level_of, nearest_level, su
 
 from .algorithm import Progress, Report, Sampler, Verdict
 from .gain import measure_gain, noise_around, nothing_to_gain
+from .layer import is_wide
 from .moved import Moved
 from .options import HALO
 from .settings import Settings
 from .survey import (
     SAMPLE_POINTS,
     TRUSTED_POINTS,
-    WIDE_NOISE,
     Survey,
     nearest_first,
     noise_fills_space,
@@ -86,10 +86,11 @@ class CarefulJudge:
             sigma = self.sampler.estimate_sigma(scores[self.own], self.survey.network_spacing)
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
-        if self.survey.sigma is None and self.settings.sigma is None:
-            sigma = noise_of_level(
-                self.sampler, self.survey, self.level, scores[self.own], [(self.points, self.own)]
-            )
+            if self.settings.sigma is None:
+                places = [(self.points, self.own)]
+                sigma = noise_of_level(
+                    self.sampler, self.survey, self.level, scores[self.own], places
+                )
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
         noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None
@@ -110,7 +111,7 @@ class CarefulJudge:
         """Raise `TooNoisy` when points fill space, or a sample reads more in a larger scale."""
         if noise_fills_space(self.survey, self.level, self.points, self.points[self.own]):
             larger = self.survey.zoomed_out
-        elif sigma < WIDE_NOISE * self.survey.network_spacing:
+        elif not is_wide(sigma, self.survey.network_spacing):
             return
         else:
             middle = self.points[self.own][int(self.own.sum()) // 2]

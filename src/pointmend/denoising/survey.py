@@ -39,7 +39,6 @@ Bools = NDArray[np.bool_]
 # to nothing to denoise (5 % of the noise on plates with 3 and 4 %, 8 to 9 % with 5 %; 25 % and more
 # where it was far too wide). These readings belong to the weights: after a release, see `python -m
 # benchmarks.do_no_harm`.
-WIDE_NOISE = 1.0
 LARGER_SCALE = 2.5
 LEAST_FACTOR = 1.3
 READS_MORE = 1.15
@@ -272,7 +271,7 @@ def survey_store(
     while True:
         full = _fill_space(survey, places)
         larger = survey.zoomed_out
-        wide = full or measured.network_sigma > WIDE_NOISE * survey.network_spacing
+        wide = full or is_wide(measured.network_sigma, survey.network_spacing)
         if larger is None or not wide:
             break
         again = _measure_noise(sampler, places, larger)
