@@ -28,7 +28,7 @@ from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
-from .calibration import Calibration, trimmed_rms, wide_reading
+from .calibration import Calibration, trimmed_rms
 from .options import SamplerOptions
 from .scorer import PatchScorer
 from .thinning import Thinning, score_in_parts
@@ -149,7 +149,7 @@ class Sampler:
         """Line 2 where noise is wide, from scores (N, 3) and the layer noise makes (`layer_of`)."""
         assert self.calibration is not None
         assert self.calibration.wide is not None
-        return self.calibration.wide.sigma(wide_reading(trimmed_rms(scores), layer), spacing)
+        return self.calibration.wide.sigma(trimmed_rms(scores), layer, spacing)
 
     def arrange_steps(
         self, sigma: float, steps: int, eta: float

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointmend.errors import InputError
 
+from .wide_calibration import WideCalibration
+
 Float64 = NDArray[np.float64]
 
 
@@ -37,11 +39,6 @@ def trimmed_rms(scores: Float64) -> float:
     """
     squared = np.sort(np.sum(scores**2, axis=1))
     return float(np.sqrt(squared[: max(1, int((1.0 - TRIMMED) * len(squared)))].mean()))
-
-
-def wide_reading(rms: float, layer: float) -> float:
-    """What wide noise is read by: the geometric mean of the scores' RMS and their layer."""
-    return float(np.sqrt(rms * layer))
 
 
 @dataclass(frozen=True)
@@ -94,12 +91,12 @@ class Calibration:
     Attributes
     ----------
     curves : ordered by their spacing; in between, what they say is interpolated.
-    wide : the same for wide noise, by the mean of scores and layer (`wide_reading`) instead of the
-        scores alone; None where it was not measured.
+    wide : the same for wide noise, by the scores and the layer it makes; None where it was not
+        measured.
     """
 
     curves: tuple[Curve, ...]
-    wide: Calibration | None = None
+    wide: WideCalibration | None = None
 
     def __post_init__(self) -> None:
         spacings = [curve.spacing for curve in self.curves]
@@ -132,7 +129,7 @@ class Calibration:
                 "checkpoint with `pointmend release`"
             ) from missing
         wide = values.get("wide")
-        return cls(tuple(curves), None if wide is None else cls.from_dict(wide))
+        return cls(tuple(curves), None if wide is None else WideCalibration.from_dict(wide))
 
 
 def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:

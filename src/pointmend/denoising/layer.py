@@ -14,12 +14,12 @@ from .thinning import lots_of
 Float64 = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Scores grow short where noise is wide, the more so the flatter a shape is; the layer that wide
-# noise makes looks thicker, the more so the more a shape is bent. Their mean is nearer the truth
-# than either (training/LOG.md). From how many spacings on noise is wide, how many times the noise
-# to look around, how often (the second time by the thickness found), and at how many places.
-WIDE = 1.0
+# From how many spacings on noise is wide, how many times the noise and at least how many spacings
+# to look around, how often (the second time by the thickness found), and at how many places
+# (training/LOG.md).
+WIDE = 0.7
 REACH = 3.0
+LEAST_REACH = 3.3
 LOOKS = 2
 PLACES = 400
 LEAST_PLACES = 30
@@ -30,7 +30,7 @@ def is_wide(sigma: float, spacing: float) -> bool:
     return sigma > WIDE * spacing
 
 
-def layer_of(places: Sequence[tuple[Float64, Bools]], sigma: float) -> float | None:
+def layer_of(places: Sequence[tuple[Float64, Bools]], sigma: float, spacing: float) -> float | None:
     """
     How thick the layer of noise is; None where too little of it is seen.
 
@@ -38,6 +38,7 @@ def layer_of(places: Sequence[tuple[Float64, Bools]], sigma: float) -> float | N
     ----------
     places : points (n, 3), as the user gave them, and which of them (n,) see all around them.
     sigma : about as wide the noise is.
+    spacing : of the points, in the same unit.
     """
     looked_at = []
     for points, trusted in places:
@@ -46,7 +47,8 @@ def layer_of(places: Sequence[tuple[Float64, Bools]], sigma: float) -> float | N
         looked_at.append((points, inner[few]))
     layer = sigma
     for _ in range(LOOKS):
-        found = np.concatenate([thickness(points, at, REACH * layer) for points, at in looked_at])
+        radius = max(REACH * layer, LEAST_REACH * spacing)
+        found = np.concatenate([thickness(points, at, radius) for points, at in looked_at])
         layer = float(np.median(found)) if len(found) >= LEAST_PLACES else 0.0
         if not layer > 0.0:
             return None

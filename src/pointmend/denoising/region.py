@@ -12,7 +12,6 @@ from pointmend.geometry.density import Surroundings, level_of, nearest_level, su
 
 from .algorithm import Progress, Report, Sampler, Verdict
 from .gain import measure_gain, noise_around, nothing_to_gain
-from .layer import is_wide
 from .moved import Moved
 from .options import HALO
 from .settings import Settings
@@ -20,6 +19,7 @@ from .survey import (
     SAMPLE_POINTS,
     TRUSTED_POINTS,
     Survey,
+    may_be_too_wide,
     nearest_first,
     noise_fills_space,
     noise_of_level,
@@ -111,7 +111,7 @@ class CarefulJudge:
         """Raise `TooNoisy` when points fill space, or a sample reads more in a larger scale."""
         if noise_fills_space(self.survey, self.level, self.points, self.points[self.own]):
             larger = self.survey.zoomed_out
-        elif not is_wide(sigma, self.survey.network_spacing):
+        elif not may_be_too_wide(self.survey, sigma):
             return
         else:
             middle = self.points[self.own][int(self.own.sum()) // 2]

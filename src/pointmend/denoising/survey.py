@@ -39,6 +39,7 @@ Bools = NDArray[np.bool_]
 # to nothing to denoise (5 % of the noise on plates with 3 and 4 %, 8 to 9 % with 5 %; 25 % and more
 # where it was far too wide). These readings belong to the weights: after a release, see `python -m
 # benchmarks.do_no_harm`.
+LARGER_SCALE_FROM = 1.0
 LARGER_SCALE = 2.5
 LEAST_FACTOR = 1.3
 READS_MORE = 1.15
@@ -135,6 +136,11 @@ def noise_fills_space(survey: Survey, level: int, points: Float64, trusted: Floa
     return fullness(points, trusted, FULL_WITHIN * survey.scale_of(level)) > FULL
 
 
+def may_be_too_wide(survey: Survey, sigma: float) -> bool:
+    """Whether a look in a larger scale is worth it, for noise in the network's frame."""
+    return sigma > LARGER_SCALE_FROM * survey.network_spacing
+
+
 def reads_more(
     sampler: Sampler, survey: Survey, level: int, points: Float64, scores: Float64, sigma: float
 ) -> Survey | None:
@@ -181,7 +187,7 @@ def noise_of_level(
     if not sampler.reads_layers or not is_wide(sigma, survey.network_spacing):
         return sigma
     scale = survey.scale_of(level)
-    layer = layer_of(places, sigma * scale)
+    layer = layer_of(places, sigma * scale, survey.network_spacing * scale)
     if layer is None:
         return sigma
     return sampler.estimate_wide_sigma(scores, layer / scale, survey.network_spacing)
@@ -271,7 +277,7 @@ def survey_store(
     while True:
         full = _fill_space(survey, places)
         larger = survey.zoomed_out
-        wide = full or is_wide(measured.network_sigma, survey.network_spacing)
+        wide = full or may_be_too_wide(survey, measured.network_sigma)
         if larger is None or not wide:
             break
         again = _measure_noise(sampler, places, larger)

@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.denoising.calibration import (
-    Calibration,
-    fit_calibration,
-    trimmed_rms,
-    wide_reading,
-)
+from pointmend.denoising.calibration import Calibration, fit_calibration, trimmed_rms
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.denoising.layer import is_wide, layer_of
+from pointmend.denoising.wide_calibration import fit_wide_calibration
 from pointmend.evaluation.metrics import chamfer, point_to_mesh
 from pointmend.evaluation.noise import add_noise
 from pointmend.geometry.frames import frame_cloud
@@ -134,14 +130,15 @@ def calibrate(
     wide = []
     for (shape, level), (rms, spacing, sigma) in zip(clouds, read):
         about = calibration.sigma(rms, spacing)
-        # From somewhat below where it counts, so that the curves do not end there.
+        # From somewhat below where it counts, so that what is fitted does not end there.
         if is_wide(about / CALIBRATED_FROM, spacing):
             noisy = shape.noisy(level)
-            scale = frame_cloud(noisy).scale
-            layer = layer_of([(noisy, np.ones(len(noisy), dtype=bool))], about * scale)
+            frame = frame_cloud(noisy)
+            everywhere = np.ones(len(noisy), dtype=bool)
+            layer = layer_of([(noisy, everywhere)], about * frame.scale, frame.spacing)
             if layer is not None:
-                wide.append((wide_reading(rms, layer / scale), spacing, sigma))
-    return replace(calibration, wide=fit_calibration(*zip(*wide)) if wide else None)
+                wide.append((rms, layer / frame.scale, spacing, sigma))
+    return replace(calibration, wide=fit_wide_calibration(*zip(*wide)) if wide else None)
 
 
 def _read_scores(
