@@ -86,6 +86,7 @@ def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: P
     [
         ("tails", "extraction.planes.0.weight", -TAIL_SCALES),
         ("told_noise", "gradient.told.weight", 0),
+        ("reads_noise", "noise.layers.4.weight", 0),
     ],
 )
 def test_a_run_can_be_told_more_later(

@@ -46,6 +46,7 @@ class NetworkConfig:
         F_{t+T} ("mean").
     told_noise : tell G how far x^T lies from its planes against its noise, where that is known: a
         thin wall and wider noise on one side look the same to who does not know. Needs planes.
+    reads_noise : let every point say how wide the noise is (`NoiseReading`). Needs planes.
     gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
     gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
     mutual : G sees both ends of a pair: also the feature of v itself, what v's own planes say of
@@ -68,6 +69,7 @@ class NetworkConfig:
     offset_channels: int = 24
     fusion: Fusion = "learned"
     told_noise: bool = False
+    reads_noise: bool = False
     gradient_neighbours: int = 32
     gradient_weights: GradientWeights = "softmax"
     mutual: bool = False
@@ -76,14 +78,9 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         check_choices(self, "network")
-        if self.mutual and not self.planes:
-            raise InputError("network.mutual compares planes: set network.planes as well")
-        if self.curved and not self.planes:
-            raise InputError("network.curved is made from planes: set network.planes as well")
-        if self.tails and not self.planes:
-            raise InputError("network.tails is made from planes: set network.planes as well")
-        if self.told_noise and not self.planes:
-            raise InputError("network.told_noise compares planes: set network.planes as well")
+        for name in ("mutual", "curved", "tails", "told_noise", "reads_noise"):
+            if getattr(self, name) and not self.planes:
+                raise InputError(f"network.{name} looks at planes: set network.planes as well")
 
     @property
     def neighbours(self) -> int:

@@ -166,6 +166,11 @@ class ResidualEdgeConvolution(nn.Module):
         return change.add_(take(x, own))
 
 
+def tails_input(planes: Planes) -> Tensor:
+    """The tails (M, T) as numbers of order one, 0 for Gaussian noise."""
+    return TAIL_GAIN * (planes.tails - GAUSSIAN_TAILS)
+
+
 def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:
     """
     The planes as numbers of order one, in the points' own axes: (M, 15 S + ...).
@@ -187,5 +192,5 @@ def plane_inputs(planes: Planes, frames: Tensor | None, curved: bool) -> Tensor:
     ]
     if curved:
         columns.append(HEIGHT_GAIN * planes.curved)
-    columns.append(TAIL_GAIN * (planes.tails - GAUSSIAN_TAILS))
+    columns.append(tails_input(planes))
     return torch.cat(columns, dim=1)

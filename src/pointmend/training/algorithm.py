@@ -13,6 +13,7 @@ from torch import Tensor
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
+from pointmend.network.noise import reading_loss
 from pointmend.network.score import ScoreNetwork
 
 from .config import TrainingConfig
@@ -129,6 +130,8 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         scores = _stage_scores(network, cloud, learned, time, told, mask, stage)
         wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
         total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
+        if stage == 0:
+            total = total + _noise_loss(network, batch, learned.of(mask))
         errors.append(_squared_error(scores, wanted))
         if stage == config.stages - 1:
             break
@@ -176,6 +179,16 @@ def _stage_scores(
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
     return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
+
+
+def _noise_loss(network: ScoreNetwork, batch: Batch, features: Tensor) -> Tensor:
+    """How far off the masked points read the noise of x^T; 0 for a network that does not read."""
+    # E is for the scores: reading noise takes from it what is there.
+    said = network.noise_read(batch.cloud, features.detach(), batch.mask)
+    if said is None:
+        return torch.zeros(())
+    sigma = _of_points(TRAINING_SCHEDULE.sigma_bar[batch.times[:, 0]], batch.cloud.patch_points)
+    return reading_loss(said, sigma[batch.mask])
 
 
 def _of_points(values: Float64, patch_points: int) -> Tensor:

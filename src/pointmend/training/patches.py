@@ -25,7 +25,7 @@ MORE_NOISE_IF_TOLD = 1.5
 
 # How far off (a standard deviation, relative) the noise is that is told, and how often none is told
 # in the first stage, whose scores are what an estimate is made from.
-TOLD_ERROR = 0.08
+TOLD_ERROR = 0.05
 UNTOLD = 0.5
 
 

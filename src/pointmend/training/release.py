@@ -47,8 +47,9 @@ def mixed(network: ScoreNetwork, others: Sequence[ScoreNetwork]) -> ScoreNetwork
     and lay nearer to the surface than any where it was measured (training/LOG.md). What only some
     are told is the mean of those that listen, so that it is heard as it was by them.
     """
-    deaf = replace(network.config, told_noise=False)
-    if any(other.config not in (network.config, deaf) for other in others):
+    kinds = [replace(network.config, told_noise=False), replace(network.config, reads_noise=False)]
+    kinds.append(replace(kinds[0], reads_noise=False))
+    if any(other.config not in (network.config, *kinds) for other in others):
         raise InputError("another network cannot be mixed in: name a model of the same one")
     states = [each.state_dict() for each in (network, *others)]
     mean = ScoreNetwork(network.config)

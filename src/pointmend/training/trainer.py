@@ -108,12 +108,13 @@ class Trainer:
         if start_from is not None:
             tensors, state = read_checkpoint(start_from)
             kept = state.training_config.network
-            # Tails and noise are inputs a network can learn to listen to; nothing else can be
-            # added later.
+            # Tails and noise are inputs a network can learn to listen to, and it can learn to read
+            # noise; nothing else can be added later.
             grown = replace(
                 kept,
                 tails=kept.tails or config.network.tails,
                 told_noise=kept.told_noise or config.network.told_noise,
+                reads_noise=kept.reads_noise or config.network.reads_noise,
             )
             if config.network != grown:
                 raise InputError(
