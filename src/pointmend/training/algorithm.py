@@ -57,7 +57,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Losses:
-    """The sum of all stages' losses, and mean squared errors x 1e5 of the first and the last."""
+    """
+    The sum of all stages' losses, and mean squared errors x 1e5 of the first and the last.
+
+    A run that learns to read noise only has no such errors: they are 0.
+    """
 
     total: Tensor
     first_error: float
@@ -115,6 +119,10 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     one before leads, it does not teach it.
     """
     mask, cloud = batch.mask, batch.cloud
+    if config.reading_only:
+        with torch.no_grad():
+            features = network.features(cloud, mask)
+        return Losses(_noise_loss(network, batch, features), 0.0, 0.0)
     x, truth = np.stack([patch.noisy for patch in batch.patches]), batch.truth
     foot = x + truth
     around = _rows_of(x, config.mask_points, config.followed_points)

@@ -46,6 +46,7 @@ class Optimiser:
     norm : running gradient norm; 0 before the first step.
     skipped : steps left out because the gradient was not finite.
     average : the averaged weights, by parameter name.
+    begun : the step at which parameters came that the checkpoint did not have, by name.
     """
 
     def __init__(self, network: ScoreNetwork, config: TrainingConfig) -> None:
@@ -54,6 +55,7 @@ class Optimiser:
         self.step = 0
         self.norm = 0.0
         self.skipped = 0
+        self.begun: dict[str, int] = {}
         inner: list[nn.Parameter] = []
         others: list[nn.Parameter] = []
         for name, parameter in network.named_parameters():
@@ -100,9 +102,10 @@ class Optimiser:
             for group in method.param_groups:
                 group["lr"] = RATES[name] * self.learning_rate(cooled)
             method.step()
-        decay = min(self.config.ema, self.step / (self.step + 9.0))
         with torch.no_grad():
             for name, parameter in self.network.named_parameters():
+                age = self.step - self.begun.get(name, 0)
+                decay = min(self.config.ema, age / (age + 9.0))
                 self.average[name].lerp_(parameter, 1.0 - decay)
         return norm
 
@@ -129,6 +132,7 @@ class Optimiser:
         with torch.no_grad():
             for name, parameter in parameters.items():
                 if name.startswith(LATER_LAYERS) and f"weight.{name}" not in tensors:
+                    self.begun[name] = step
                     continue
                 parameter.copy_(_widened(tensors[f"weight.{name}"], parameter))
                 self.average[name].copy_(_widened(tensors[f"average.{name}"], parameter))
