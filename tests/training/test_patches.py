@@ -149,3 +149,11 @@ def test_who_is_told_the_noise_learns_from_more_of_it_on_thin_walls(sphere: Shap
         first = [patch.told_noise(2, np.random.default_rng(n))[0] for n in range(20)]
         # Beyond what can be told apart without knowing, it is never left out.
         assert (min(first) > 0.0) == (level > 0.008)
+
+
+def test_thin_walls_are_read_under_any_noise(sphere: Shape) -> None:
+    thin = replace(sphere, most_noise=0.008)
+    network = replace(DEFAULT, reads_noise=True)
+    config = TrainingConfig(network=network, reading_only=True, patch_points=50)
+    patches = [draw_patch([thin], config, np.random.default_rng(seed)) for seed in range(100)]
+    assert max(patch.t for patch in patches) > 950

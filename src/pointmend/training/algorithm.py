@@ -42,7 +42,7 @@ class Batch:
     told : (B, K) the noise that is told in each stage, 0 for none.
     generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
-    truth : (B, N, 3) S(x^t).
+    truth : (B, N, 3) S(x^t); zeros where only noise is read.
     mask : (B K_p,) rows of the masked points.
     """
 
@@ -88,13 +88,16 @@ def prepare_batch(
     if config.network.told_noise:
         told = np.stack([p.told_noise(config.stages, r) for r, p in zip(generators, patches)])
     noisy = np.stack([patch.noisy for patch in patches])
+    truth = np.zeros_like(noisy)
+    if not config.reading_only:
+        truth = np.stack([patch.ground_truth(patch.noisy, config) for patch in patches])
     return Batch(
         patches=patches,
         times=np.stack(times),
         told=told,
         generators=generators,
         cloud=_look(network, noisy),
-        truth=np.stack([patch.ground_truth(patch.noisy, config) for patch in patches]),
+        truth=truth,
         mask=_rows_of(noisy, 0, config.mask_points),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -122,6 +123,8 @@ def draw_patch(
     turn = Rotation.random(random_state=rng).as_matrix()
     clean = scale * (cloud[index] - centre) @ turn.T
     most_noise = shape.most_noise * (MORE_NOISE_IF_TOLD if config.network.told_noise else 1.0)
+    if config.reading_only:
+        most_noise = math.inf  # what is not to be seen twice has to be read all the same
     last = search_tau(min(scale * most_noise, 1.0), TRAINING_SCHEDULE)
     t = int(rng.integers(min(config.t_min, last), last + 1))
     if config.diffusion == "preserving":
