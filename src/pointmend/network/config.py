@@ -128,7 +128,8 @@ class NetworkConfig:
 # The network as the paper describes it, at a width two cores can train.
 PAPER = NetworkConfig()
 
-# The network of the shipped weights: see training/LOG.md for what decided each value.
+# The network of new runs: see training/LOG.md for what decided each value. The shipped one has
+# learned to be told the noise and to read it besides.
 DEFAULT = replace(
     PAPER,
     frame="point",
