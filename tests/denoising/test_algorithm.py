@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
 from pointmend.denoising.calibration import Calibration, Curve
+from pointmend.denoising.first_look import FirstLook
 from pointmend.denoising.options import Mode, SamplerOptions
 from pointmend.denoising.thinning import Thinning
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
@@ -40,6 +41,9 @@ class TrueScorer:
             self.rest[2](len(self.patches.members))
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
 
+    def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
+        return FirstLook(self(x, 1.0, sigma), np.tile(np.log([0.03, 0.1]), (len(x), 1)))
+
 
 @pytest.fixture
 def noisy() -> Float64:
@@ -68,9 +72,14 @@ def run(
     shares: Float64 | None = None,
     **more: Any,
 ) -> Outcome:
-    def judge(scores: Float64) -> Verdict:
-        assert scores.shape == x.shape
-        return Verdict(what.estimate_sigma(scores, 0.02) if sigma is None else sigma, shares)
+    def judge(look: FirstLook) -> Verdict:
+        assert look.scores.shape == x.shape
+        assert len(look.readings) == len(x)
+        if sigma is not None:
+            return Verdict(sigma, shares)
+        if what.reads_noise:
+            return Verdict(what.read_sigma(look, 0.02), shares)
+        return Verdict(what.estimate_sigma(look.scores, 0.02), shares)
 
     settings: dict[str, Any] = {"steps": 5, "eta": 0.0, "judge": judge} | more
     reports = [] if reports is None else reports
@@ -108,6 +117,18 @@ def test_the_three_estimators(noisy: Float64) -> None:
     assert run(sampler(estimator="rms"), noisy).sigma == pytest.approx(rms)
     assert run(sampler(estimator="calibrated"), noisy).sigma == pytest.approx(2 * rms, rel=0.1)
     assert run(sampler(), noisy, sigma=0.005).sigma == 0.005
+
+
+def test_noise_is_what_points_read_where_it_is_no_mere_arrangement(noisy: Float64) -> None:
+    reads = Calibration((Curve(1.0, (1.0,), (1.5,)),))
+    scores = Calibration((Curve(1.0, (1.0,), (2.0,)),))
+    what = replace(sampler(), calibration=replace(scores, read=reads))
+    assert run(what, noisy).sigma == pytest.approx(1.5 * 0.03)
+    assert run(replace(what, calibration=scores), noisy).sigma == pytest.approx(0.02, rel=0.1)
+    literal = replace(what, options=SamplerOptions(estimator="rms"))
+    assert run(literal, noisy).sigma == pytest.approx(0.01, rel=0.1)
+    quiet = noisy * np.array([1.0, 1.0, 0.25])
+    assert run(what, quiet).sigma == pytest.approx(0.005, rel=0.1)
 
 
 def test_the_times_are_those_of_algorithm_2(noisy: Float64) -> None:

@@ -83,6 +83,15 @@ def test_wide_noise_has_a_fit_of_its_own_and_keeps_it() -> None:
     assert Calibration.from_dict(table.to_dict()) == table
 
 
+def test_what_points_read_has_curves_of_its_own_and_keeps_them() -> None:
+    read = Calibration((Curve(0.1, (1.0,), (3.0,)),))
+    table = Calibration((Curve(0.1, (1.0,), (2.0,)),), read=read)
+    again = Calibration.from_dict(table.to_dict())
+    assert again == table
+    assert again.read is not None
+    assert again.read.sigma(0.1, 0.1) == pytest.approx(0.3)
+
+
 def test_a_calibration_of_an_older_version_says_what_to_do() -> None:
     with pytest.raises(InputError, match=r"no 'curves'; make the model again.*pointmend release"):
         Calibration.from_dict({"reading": [1.0], "level": [1.0]})

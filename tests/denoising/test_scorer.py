@@ -86,6 +86,24 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
     assert not np.allclose(again(x, 0.5, 0.02), told)
 
 
+def test_the_first_look_has_what_the_owner_of_each_point_reads() -> None:
+    network = awake(replace(DEFAULT, reads_noise=True))
+    x = 0.2 * np.random.default_rng(4).random((150, 3))
+    patches = cover_by_patches(x, 80, 2.0)
+    found = PatchScorer(network, patches, torch.device("cpu"), batch=2).first_look(x)
+    alone = PatchScorer(network, patches, torch.device("cpu"), batch=2)(x, 1.0)
+    assert np.array_equal(found.scores, alone)
+    for point in (0, 70, 149):
+        members = patches.members[patches.owner[point]]
+        local = torch.from_numpy(x[members] - patches.centres[patches.owner[point]])
+        cloud = network.look(local, len(members))
+        with torch.no_grad():
+            said = network.noise(cloud, network.features(cloud), torch.arange(len(members)))
+        assert np.allclose(found.readings[point], said[patches.place[point]].numpy(), atol=1e-5)
+    deaf = PatchScorer(awake(DEFAULT), patches, torch.device("cpu"), batch=2).first_look(x)
+    assert not deaf.reads_noise
+
+
 def test_noise_can_be_told_for_each_point() -> None:
     network = awake(replace(DEFAULT, told_noise=True))
     x = 0.2 * np.random.default_rng(3).random((150, 3))

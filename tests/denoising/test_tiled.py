@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Progress, Sampler
 from pointmend.denoising.denoiser import Denoiser, noise_of
+from pointmend.denoising.first_look import FirstLook
 from pointmend.denoising.options import SamplerOptions
 from pointmend.denoising.settings import Settings
 from pointmend.denoising.store import MemoryStore, Neighbourhoods
@@ -39,6 +40,9 @@ class PlaneScorer:
         PlaneScorer.asked.append(len(x))
         flat = x[:, 2] - np.median(x[:, 2])
         return np.asarray(-flat[:, None] * np.array([0.0, 0.0, 1.0]))
+
+    def first_look(self, x: Float64, sigma: float = 0.0) -> FirstLook:
+        return FirstLook(self(x, 1.0, sigma), np.zeros((len(x), 0)))
 
 
 @pytest.fixture

@@ -83,8 +83,8 @@ def test_mixing_takes_the_mean_of_the_models_weights(tmp_path: Path) -> None:
 
 def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() -> None:
     torch.manual_seed(0)
-    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True)
-    first, second = ScoreNetwork(config), ScoreNetwork(config)
+    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True, reads_noise=True)
+    first, second = ScoreNetwork(config), ScoreNetwork(replace(config, reads_noise=False))
     deaf = ScoreNetwork(replace(config, told_noise=False))
     with torch.no_grad():
         first.gradient.told.weight.normal_()
@@ -92,7 +92,8 @@ def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() ->
     mean, one, two, three = (
         network.state_dict() for network in (mixed(first, (second, deaf)), first, second, deaf)
     )
-    told, heard = "gradient.told.weight", "gradient.offset.weight"
+    told, heard, read = "gradient.told.weight", "gradient.offset.weight", "noise.layers.0.weight"
+    assert torch.allclose(mean[read], 0.5 * (one[read] + three[read]))
     assert torch.allclose(mean[told], 0.5 * (one[told] + two[told]))
     assert torch.allclose(mean[heard], (one[heard] + two[heard] + three[heard]) / 3.0)
     with pytest.raises(InputError, match="another network"):
@@ -131,3 +132,28 @@ def test_wide_noise_is_calibrated_by_its_layer_too(tmp_path: Path) -> None:
     assert found == pytest.approx(true, rel=0.05)
     assert found != without.estimate_noise(noisy).sigma
     assert calibrate(denoiser, [torus_shape], (0.0025,)).wide is None
+
+
+def test_what_points_read_is_calibrated_instead(tmp_path: Path) -> None:
+    (torus_shape,) = validation_shapes([Source("torus", torus())], 8000, tmp_path)
+    shipped, _ = load_model("default")
+    torch.manual_seed(0)
+    network = ScoreNetwork(replace(shipped.config, reads_noise=True)).eval()
+    network.load_state_dict(shipped.state_dict(), strict=False)
+    with torch.no_grad():  # what a network says that has learned nothing: the spread about planes
+        for parameter in network.noise.parameters():
+            parameter.zero_()
+    table = calibrate(
+        Denoiser(network, ModelCard(network.config), torch.device("cpu")),
+        [torus_shape],
+        (0.01, 0.015, 0.02, 0.025),
+    )
+    assert table.read is not None
+    assert table.wide is None
+    card = ModelCard(network.config, table.to_dict())
+    noisy = torus_shape.noisy(0.02)
+    true = float((noisy - torus_shape.clean).std())
+    found = Denoiser(network, card, torch.device("cpu")).estimate_noise(noisy).sigma
+    assert found == pytest.approx(true, rel=0.1)
+    deaf = ModelCard(network.config, replace(table, read=None).to_dict())
+    assert found != Denoiser(network, deaf, torch.device("cpu")).estimate_noise(noisy).sigma

@@ -29,6 +29,7 @@ from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
 from .calibration import Calibration, trimmed_rms
+from .first_look import FirstLook
 from .options import SamplerOptions
 from .scorer import PatchScorer
 from .thinning import Thinning, score_in_parts
@@ -39,6 +40,10 @@ Int64 = NDArray[np.int64]
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
 PAPER_PATCH_POINTS = 1000
+
+# From how many spacings on noise is what points read it to be. Below, neighbourhoods show the
+# arrangement of the points rather than noise; scores do not mind it.
+READ_FROM = 0.3
 
 # Times that points push each other apart after every step, when they are to lie evenly.
 SPREADING_ROUNDS = 1
@@ -91,7 +96,7 @@ class Verdict:
     around: Float64 | None = None
 
 
-Judge = Callable[[Float64], Verdict]
+Judge = Callable[[FirstLook], Verdict]
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,20 @@ class Sampler:
         assert self.calibration.wide is not None
         return self.calibration.wide.sigma(trimmed_rms(scores), layer, spacing)
 
+    @property
+    def reads_noise(self) -> bool:
+        """Whether noise is what points read it to be (`read_sigma`)."""
+        return self.calibration_in_use is not None and self.calibration_in_use.read is not None
+
+    def read_sigma(self, look: FirstLook, spacing: float) -> float:
+        """Line 2 by what points read the noise to be; by their scores where it is low."""
+        assert self.calibration is not None
+        assert self.calibration.read is not None
+        sigma = self.estimate_sigma(look.scores, spacing)
+        if sigma < READ_FROM * spacing:
+            return sigma
+        return self.calibration.read.sigma(look.noise(), spacing)
+
     def arrange_steps(
         self, sigma: float, steps: int, eta: float
     ) -> tuple[list[Step], tuple[float, ...]]:
@@ -172,20 +191,26 @@ class Sampler:
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_scores(
+    def first_look(
         self, x: Float64, sigma: Float64 | float = 0.0, wanted: int | None = None
-    ) -> Float64:
+    ) -> FirstLook:
         """
-        The scores (N, 3) of a noisy cloud (N, 3), from which noise is estimated, or told it.
+        What the network says of a noisy cloud (N, 3), from which noise is estimated, or told it.
 
-        With `wanted`, those of so many of its first points.
+        With `wanted`, of so many of its first points.
         """
         count = len(x) if wanted is None else min(wanted, len(x))
         patches = self.construct_patches(x)
         if count < len(x):
             patches = patches.deciding_first(count)
         score = PatchScorer(self.network, patches, self.device, self.options.batch)
-        return score(x, 1.0, sigma)[:count]
+        return score.first_look(x, sigma).rows(slice(count))
+
+    def first_scores(
+        self, x: Float64, sigma: Float64 | float = 0.0, wanted: int | None = None
+    ) -> Float64:
+        """The scores alone (N, 3) of `first_look`."""
+        return self.first_look(x, sigma, wanted).scores
 
     def _scores_in_parts(self, x: Float64, part: Int64, sigma: Float64) -> Float64:
         """First scores (N, 3) of parts (N,) of a cloud (N, 3), told the noise (N,) left in it."""
@@ -210,7 +235,7 @@ class Sampler:
         x : (N, 3) noisy positions, N >= 1.
         steps : L.
         eta : fresh noise of the sampler (Eq. 6).
-        judge : given the scores (N, 3) of the noisy cloud, says its noise level and who may move.
+        judge : given the first look at the noisy cloud, says its noise level and who may move.
         spread : spread the points along the surface after every step.
         """
         patches = self.construct_patches(x)
@@ -229,9 +254,11 @@ class Sampler:
             report(Progress(calls * len(cover.members) + done, total, step_now, steps_planned))
 
         scorer = PatchScorer(self.network, cover, self.device, self.options.batch, count)
-        scores = scorer(current, 1.0)
+        look = scorer.first_look(current)
+        scores = look.scores
         calls = 1
-        verdict = judge(patches.stitch(scores) if independent else scores)
+        owned = patches.owner * patches.size + patches.place
+        verdict = judge(look.rows(owned) if independent else look)
         if verdict.shares is not None and not verdict.shares.any():
             return Outcome(x.copy(), verdict.sigma, (0.0,))
         plan, times = self.arrange_steps(verdict.sigma, steps, eta)

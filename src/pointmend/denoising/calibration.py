@@ -93,10 +93,12 @@ class Calibration:
     curves : ordered by their spacing; in between, what they say is interpolated.
     wide : the same for wide noise, by the scores and the layer it makes; None where it was not
         measured.
+    read : the same for what points read the noise to be; None for a network that does not read it.
     """
 
     curves: tuple[Curve, ...]
     wide: WideCalibration | None = None
+    read: Calibration | None = None
 
     def __post_init__(self) -> None:
         spacings = [curve.spacing for curve in self.curves]
@@ -128,8 +130,12 @@ class Calibration:
                 f"the model's noise calibration has no {missing}; make the model again from its "
                 "checkpoint with `pointmend release`"
             ) from missing
-        wide = values.get("wide")
-        return cls(tuple(curves), None if wide is None else WideCalibration.from_dict(wide))
+        wide, read = values.get("wide"), values.get("read")
+        return cls(
+            tuple(curves),
+            None if wide is None else WideCalibration.from_dict(wide),
+            None if read is None else cls.from_dict(read),
+        )
 
 
 def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:

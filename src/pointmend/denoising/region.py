@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from pointmend.geometry.density import Surroundings, level_of, nearest_level, surroundings
 
 from .algorithm import Progress, Report, Sampler, Verdict
+from .first_look import FirstLook
 from .gain import measure_gain, noise_around, nothing_to_gain
 from .moved import Moved
 from .options import HALO
@@ -75,9 +76,9 @@ class CarefulJudge:
         self.sigma = 0.0
         self.shares = np.ones(len(points))
 
-    def __call__(self, scores: Float64) -> Verdict:
-        """The verdict on scores (n, 3) in the network's frame."""
-        scale = self.survey.scale_of(self.level)
+    def __call__(self, look: FirstLook) -> Verdict:
+        """The verdict on what the network says of the n points."""
+        scale, scores = self.survey.scale_of(self.level), look.scores
         if self.settings.sigma is not None:
             sigma = self.settings.sigma / scale
         elif self.survey.sigma is not None:
@@ -87,10 +88,8 @@ class CarefulJudge:
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
             if self.settings.sigma is None:
-                places = [(self.points, self.own)]
-                sigma = noise_of_level(
-                    self.sampler, self.survey, self.level, scores[self.own], places
-                )
+                own, places = look.rows(self.own), [(self.points, self.own)]
+                sigma = noise_of_level(self.sampler, self.survey, self.level, own, places)
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
         noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None

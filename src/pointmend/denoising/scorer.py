@@ -16,6 +16,8 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.patches import Patches
 from pointmend.network.score import ScoreNetwork
 
+from .first_look import FirstLook
+
 Float64 = NDArray[np.float64]
 
 # Farther from the surface than five times the largest noise trained on, a point is an outlier:
@@ -65,6 +67,7 @@ class PatchScorer:
         # nothing has moved and it may be asked for again, now told.
         self._start = np.empty((0, 3))
         self._seen: list[Seen] = []
+        self._readings = np.zeros((len(patches.owner), 2 * network.config.reads_noise))
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
@@ -104,6 +107,10 @@ class PatchScorer:
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
         return scores
 
+    def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
+        """What the network says of the noisy input x^tau (N, 3): the first call, and no other."""
+        return FirstLook(self(x, 1.0, sigma), self._readings)
+
     def _see(self, x: Float64, time: float, number: int, asked: Tensor) -> Seen:
         """E and F of a batch of patches of the cloud (N, 3), for the rows (Q,) asked for."""
         if number < len(self._seen):
@@ -116,6 +123,10 @@ class PatchScorer:
         current = self.network.features(cloud)
         if first_call:
             self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
+            said = self.network.noise_read(cloud, current, asked)
+            if said is not None:
+                points = self.patches.members[rows].reshape(-1)[asked.cpu().numpy()]
+                self._readings[points] = said.cpu().double().numpy()
         initial, start, _ = self._initial[number]
         times = torch.full((len(cloud.positions),), time, device=self.device)
         near = self.network.needed(cloud, asked)

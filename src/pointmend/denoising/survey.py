@@ -24,6 +24,7 @@ from pointmend.geometry.ordering import distinct_points
 from pointmend.geometry.tiles import split_evenly
 
 from .algorithm import Sampler, Verdict
+from .first_look import FirstLook
 from .gain import level_of_regions, measure_gain
 from .layer import is_wide, layer_of
 from .store import Neighbourhoods, PointSource
@@ -171,26 +172,29 @@ def noise_of_level(
     sampler: Sampler,
     survey: Survey,
     level: int,
-    scores: Float64,
+    look: FirstLook,
     places: Sequence[tuple[Float64, Bools]],
 ) -> float:
     """
-    The noise of a density level in the network's frame: as its scores say and, if wide, its layer.
+    The noise of a density level in the network's frame: as its points read it, if they do; else as
+    their scores say and, if wide, their layer.
 
     Parameters
     ----------
-    scores : (m, 3) of points of the level, in the network's frame.
+    look : at points of the level.
     places : points (n, 3) in input units, and which of them (n,) are of the level and see all
         around them.
     """
-    sigma = sampler.estimate_sigma(scores, survey.network_spacing)
+    if sampler.reads_noise:
+        return sampler.read_sigma(look, survey.network_spacing)
+    sigma = sampler.estimate_sigma(look.scores, survey.network_spacing)
     if not sampler.reads_layers or not is_wide(sigma, survey.network_spacing):
         return sigma
     scale = survey.scale_of(level)
     layer = layer_of(places, sigma * scale, survey.network_spacing * scale)
     if layer is None:
         return sigma
-    return sampler.estimate_wide_sigma(scores, layer / scale, survey.network_spacing)
+    return sampler.estimate_wide_sigma(look.scores, layer / scale, survey.network_spacing)
 
 
 def settles(
@@ -211,9 +215,9 @@ def settles(
 
     before = 0.0
 
-    def judge(scores: Float64) -> Verdict:
+    def judge(look: FirstLook) -> Verdict:
         nonlocal before
-        before = noise_of(scores)
+        before = noise_of(look.scores)
         return Verdict(before)
 
     # What is left after even times is what SETTLED was read at.
@@ -290,9 +294,9 @@ def survey_store(
                 break
         survey, measured = larger, again
     sigma = {}
-    for level, scores in measured.scores.items():
+    for level, look in measured.looks.items():
         of_level = [(p.points, p.trusted & (p.levels(survey) == level)) for p in places]
-        noise = noise_of_level(sampler, survey, level, scores, of_level)
+        noise = noise_of_level(sampler, survey, level, look, of_level)
         sigma[level] = noise * survey.scale_of(level)
     return replace(survey, sigma=sigma, gain=measured.gain)
 
@@ -311,26 +315,26 @@ def _settle(sampler: Sampler, survey: Survey, places: Sequence[_Place]) -> bool:
 
 
 def _measure_noise(sampler: Sampler, places: Sequence[_Place], survey: Survey) -> _Noise:
-    """The noise of every density level, from the first scores at some places."""
-    scores = [_first_scores(sampler, place, survey) for place in places]
+    """The noise of every density level, from a first look at some places."""
+    seen = [_look_at(sampler, place, survey) for place in places]
     inner = [place.trusted for place in places]
-    levels = np.concatenate([s.levels[i] for s, i in zip(scores, inner)])
-    vectors = np.concatenate([s.scores[i] for s, i in zip(scores, inner)])
-    region = np.concatenate([s.region[i] for s, i in zip(scores, inner)])
-    overall = sampler.estimate_sigma(vectors, survey.network_spacing)
+    levels = np.concatenate([s.levels[i] for s, i in zip(seen, inner)])
+    look = FirstLook.together([s.look.rows(i) for s, i in zip(seen, inner)])
+    region = np.concatenate([s.region[i] for s, i in zip(seen, inner)])
+    overall = sampler.estimate_sigma(look.scores, survey.network_spacing)
     of_level = {}
     for level in survey.levels:
-        here = vectors[levels == level]
-        of_level[level] = here if len(here) >= PLACE_TRUSTED_POINTS // 10 else vectors
+        here = levels == level
+        of_level[level] = look.rows(here) if here.sum() >= PLACE_TRUSTED_POINTS // 10 else look
     return _Noise(overall, of_level, level_of_regions(region))
 
 
 @dataclass(frozen=True)
 class _Noise:
-    """Noise in the network's frame, scores (n, 3) that stand for each level, and the gain level."""
+    """Noise in the network's frame, looks that stand for each level, and the gain level."""
 
     network_sigma: float
-    scores: dict[int, Float64]
+    looks: dict[int, FirstLook]
     gain: float
 
 
@@ -348,10 +352,10 @@ class _Place:
 
 
 @dataclass(frozen=True)
-class _Scores:
-    """Of a place's points: scores (n, 3) each at the scale of its level, levels, noise region."""
+class _Seen:
+    """Of a place's n points: a look at each in the scale of its level, levels, noise region."""
 
-    scores: Float64
+    look: FirstLook
     levels: Int64
     region: Float64
 
@@ -387,13 +391,18 @@ def _look_at_places(places: Sequence[_Place]) -> Survey:
     return Survey(frame_by_spacing(centre, spacing), reference, levels)
 
 
-def _first_scores(sampler: Sampler, place: _Place, survey: Survey) -> _Scores:
+def _look_at(sampler: Sampler, place: _Place, survey: Survey) -> _Seen:
     levels = place.levels(survey)
-    scores = np.zeros_like(place.points)
-    lengths = np.zeros_like(place.points)
+    centred = place.points - place.points.mean(axis=0)
+    looks = {}
     for level in np.unique(levels[place.trusted]).tolist():
-        scale = survey.scale_of(level)
-        found = sampler.first_scores((place.points - place.points.mean(axis=0)) / scale)
+        looks[level] = sampler.first_look(centred / survey.scale_of(level))
+    scores = np.zeros_like(place.points)
+    readings = np.zeros_like(next(iter(looks.values())).readings)
+    lengths = np.zeros_like(place.points)
+    for level, look in looks.items():
         here = levels == level
-        scores[here], lengths[here] = found[here], found[here] * scale
-    return _Scores(scores, levels, measure_gain(lengths, place.around).region)
+        scores[here], readings[here] = look.scores[here], look.readings[here]
+        lengths[here] = look.scores[here] * survey.scale_of(level)
+    region = measure_gain(lengths, place.around).region
+    return _Seen(FirstLook(scores, readings), levels, region)

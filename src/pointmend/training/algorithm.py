@@ -198,7 +198,8 @@ def _noise_loss(network: ScoreNetwork, batch: Batch, features: Tensor) -> Tensor
     said = network.noise_read(batch.cloud, features.detach(), batch.mask)
     if said is None:
         return torch.zeros(())
-    sigma = _of_points(TRAINING_SCHEDULE.sigma_bar[batch.times[:, 0]], batch.cloud.patch_points)
+    level = np.array([patch.sigma for patch in batch.patches])
+    sigma = _of_points(level, batch.cloud.patch_points)
     return reading_loss(said, sigma[batch.mask])
 
 

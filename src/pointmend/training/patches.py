@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +28,10 @@ MORE_NOISE_IF_TOLD = 1.5
 TOLD_ERROR = 0.05
 UNTOLD = 0.5
 
+# Up to where noise is read, beyond the schedule's last: who has never seen more than that reads
+# less where it ends.
+READ_UP_TO = 0.05
+
 
 @dataclass(frozen=True)
 class TrainingPatch:
@@ -42,6 +45,7 @@ class TrainingPatch:
     noisy : (N, 3) x^t.
     t : the time drawn.
     centre, turn, scale : network frame = scale * turn (x - centre).
+    sigma : the noise of x^t.
     """
 
     shape: Shape
@@ -51,6 +55,7 @@ class TrainingPatch:
     centre: Float64
     turn: Float64
     scale: float
+    sigma: float
 
     @property
     def spacing(self) -> float:
@@ -123,11 +128,15 @@ def draw_patch(
     turn = Rotation.random(random_state=rng).as_matrix()
     clean = scale * (cloud[index] - centre) @ turn.T
     most_noise = shape.most_noise * (MORE_NOISE_IF_TOLD if config.network.told_noise else 1.0)
-    if config.reading_only:
-        most_noise = math.inf  # what is not to be seen twice has to be read all the same
     last = search_tau(min(scale * most_noise, 1.0), TRAINING_SCHEDULE)
     t = int(rng.integers(min(config.t_min, last), last + 1))
-    if config.diffusion == "preserving":
+    sigma = float(TRAINING_SCHEDULE.sigma_bar[t])
+    if config.reading_only:
+        # On all shapes, and all levels alike, because what counts is the relative error.
+        least = TRAINING_SCHEDULE.sigma_bar[config.t_min]
+        sigma = float(np.exp(rng.uniform(np.log(least), np.log(READ_UP_TO))))
+        noisy = clean + sigma * rng.standard_normal(clean.shape)
+    elif config.diffusion == "preserving":
         noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
     else:
         noisy = diffuse_generative(clean, t, TRAINING_SCHEDULE, rng)
@@ -136,4 +145,4 @@ def draw_patch(
     if config.network.frame == "patch":
         upright = patch_rotation(noisy, rng)
         clean, noisy, turn = clean @ upright.T, noisy @ upright.T, upright @ turn
-    return TrainingPatch(shape, clean, noisy, t, centre, turn, scale)
+    return TrainingPatch(shape, clean, noisy, t, centre, turn, scale, sigma)

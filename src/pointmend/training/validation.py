@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -123,12 +124,15 @@ def calibrate(
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = CALIBRATION_LEVELS,
 ) -> Calibration:
-    """Read scores, and layers of wide noise, at known noise; fit the curves from them to sigma."""
+    """Look at known noise; fit what leads from scores, layers and readings to sigma."""
     clouds = [(shape, level) for shape in shapes for level in levels]
-    read = np.array([_read_scores(denoiser, shape, level) for shape, level in clouds])
-    calibration = fit_calibration(*read.T)
+    read = np.array([_read_noise(denoiser, shape, level) for shape, level in clouds])
+    rms, spacing, sigma, readings = read.T
+    calibration = fit_calibration(rms, spacing, sigma)
+    if not np.isnan(readings).any():
+        return replace(calibration, read=fit_calibration(readings, spacing, sigma))
     wide = []
-    for (shape, level), (rms, spacing, sigma) in zip(clouds, read):
+    for (shape, level), (rms, spacing, sigma, _) in zip(clouds, read):
         about = calibration.sigma(rms, spacing)
         # From somewhat below where it counts, so that what is fitted does not end there.
         if is_wide(about / CALIBRATED_FROM, spacing):
@@ -141,12 +145,15 @@ def calibrate(
     return replace(calibration, wide=fit_wide_calibration(*zip(*wide)) if wide else None)
 
 
-def _read_scores(
-    denoiser: Denoiser, shape: ValidationShape, level: float
-) -> tuple[float, float, float]:
-    """Trimmed RMS of a noisy shape's scores, its spacing and true noise; in the network's frame."""
+def _read_noise(denoiser: Denoiser, shape: ValidationShape, level: float) -> tuple[float, ...]:
+    """
+    Trimmed RMS of a noisy shape's scores, its spacing, true noise, and what its points read.
+
+    In the network's frame; the last is NaN where points do not read.
+    """
     noisy = shape.noisy(level)
     frame = frame_cloud(noisy)
-    rms = trimmed_rms(denoiser.sampler.first_scores(frame.enter(noisy)))
+    look = denoiser.sampler.first_look(frame.enter(noisy))
     sigma = float((noisy - shape.clean).std())
-    return rms, frame.spacing / frame.scale, sigma / frame.scale
+    readings = look.noise() if look.reads_noise else math.nan
+    return trimmed_rms(look.scores), frame.spacing / frame.scale, sigma / frame.scale, readings
