@@ -257,8 +257,9 @@ class Sampler:
         look = scorer.first_look(current)
         scores = look.scores
         calls = 1
-        owned = patches.owner * patches.size + patches.place
-        verdict = judge(look.rows(owned) if independent else look)
+        if independent:
+            look = look.rows(patches.owner * patches.size + patches.place)
+        verdict = judge(look)
         if verdict.shares is not None and not verdict.shares.any():
             return Outcome(x.copy(), verdict.sigma, (0.0,))
         plan, times = self.arrange_steps(verdict.sigma, steps, eta)

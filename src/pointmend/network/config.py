@@ -129,7 +129,7 @@ class NetworkConfig:
 PAPER = NetworkConfig()
 
 # The network of new runs: see training/LOG.md for what decided each value. The shipped one has
-# learned to be told the noise and to read it besides.
+# learned to be told the noise besides.
 DEFAULT = replace(
     PAPER,
     frame="point",
