@@ -48,6 +48,7 @@ class TrainingConfig:
     thin_shapes : thin-walled shapes made here (`geometry/thin.py`) that are added to those of the
         data folder, and as many solid ones: ready-made collections have few of them.
     relief_shapes : bodies with fine relief (`geometry/relief.py`) that are added likewise.
+    limb_shapes : bodies with limbs and frames of bars (`geometry/limbs.py`), likewise.
     batch : patches per step and process.
     optimiser : AdamW for all weights, or Muon for the matrices of inner layers, which learns as
         much from about a third of the patches, and AdamW for the others.
@@ -72,6 +73,7 @@ class TrainingConfig:
     scale: tuple[float, float] = (0.8, 1.25)
     thin_shapes: int = 0
     relief_shapes: int = 0
+    limb_shapes: int = 0
     batch: int = 8
     optimiser: Method = "adamw"
     learning_rate: float = 1.5e-3

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pointmend.cloud.files import known_suffixes, read
 from pointmend.errors import InputError, PointmendError
+from pointmend.geometry.limbs import limb_shape
 from pointmend.geometry.meshes import (
     MESH_SUFFIXES,
     Mesh,
@@ -148,7 +149,7 @@ def open_library(folder: Path, warn: Warn) -> Library:
     return library
 
 
-def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
+def with_made_shapes(library: Library, thin: int, relief: int, limbs: int) -> Library:
     """
     The library with shapes made here, always the same ones.
 
@@ -156,23 +157,23 @@ def with_made_shapes(library: Library, thin: int, relief: int) -> Library:
     ----------
     thin : how many thin-walled shapes, and how many solid ones.
     relief : how many bodies with fine relief.
+    limbs : how many bodies with limbs, and frames of bars.
     """
     made: list[Source] = []
-    for number in range(thin):
-        walls = thin_shape(np.random.default_rng(number))
-        # Two sides nearer than that look like one in wider noise: who is taught to see them without
-        # being told the noise sees two in all wide noise.
-        made.append(
-            Source(
-                f"thin-{number:03}",
-                walls.mesh,
-                most_noise=0.5 * walls.thinnest,
-                resolutions=THIN_RESOLUTIONS,
-            )
-        )
-    for kind, count, make in (("solid", thin, solid_shape), ("relief", relief, relief_shape)):
+    for kind, count, make, resolutions in (
+        ("thin", thin, thin_shape, THIN_RESOLUTIONS),
+        ("limbs", limbs, limb_shape, RESOLUTIONS),
+    ):
+        for number in range(count):
+            walls = make(np.random.default_rng(number))
+            # Two sides nearer than that look like one in wider noise: who is taught to see them
+            # without being told the noise sees two in all wide noise.
+            most_noise = 0.5 * walls.thinnest
+            name = f"{kind}-{number:03}"
+            made.append(Source(name, walls.mesh, [], most_noise, resolutions))
+    for kind, count, body in (("solid", thin, solid_shape), ("relief", relief, relief_shape)):
         made.extend(
-            Source(f"{kind}-{number:03}", make(np.random.default_rng(number)))
+            Source(f"{kind}-{number:03}", body(np.random.default_rng(number)))
             for number in range(count)
         )
     return replace(library, training=[*library.training, *made])

@@ -73,7 +73,9 @@ class Session:
         config = config.changed(plan.settings)
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
         found = open_library(plan.data, warn)
-        self.library = with_made_shapes(found, config.thin_shapes, config.relief_shapes)
+        self.library = with_made_shapes(
+            found, config.thin_shapes, config.relief_shapes, config.limb_shapes
+        )
         shapes = _build_shapes(self.library.training, plan.cache)
         keep_freed_memory()
         self.trainer = Trainer(
