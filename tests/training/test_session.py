@@ -79,7 +79,7 @@ def test_resuming_goes_on_and_a_new_run_does_not_overwrite(plan: Plan) -> None:
 def test_a_branch_leaves_its_trunk_alone(plan: Plan, tmp_path: Path) -> None:
     Session(plan, no_warning).run()
     trunk = (plan.run / CHECKPOINT).read_bytes()
-    side = replace(plan, run=tmp_path / "side", branch=plan.run / CHECKPOINT)
+    side = replace(plan, run=tmp_path / "side", branch=[plan.run / CHECKPOINT])
     Session(replace(side, limits=Limits(steps=3, cooldown=True)), no_warning).run()
     assert read_checkpoint(tmp_path / "side" / CHECKPOINT)[1].step == 5
     assert (plan.run / CHECKPOINT).read_bytes() == trunk
@@ -87,7 +87,7 @@ def test_a_branch_leaves_its_trunk_alone(plan: Plan, tmp_path: Path) -> None:
 
 def test_a_branch_may_change_settings_but_not_its_network(plan: Plan, tmp_path: Path) -> None:
     Session(plan, no_warning).run()
-    side = replace(plan, run=tmp_path / "side", branch=plan.run / CHECKPOINT)
+    side = replace(plan, run=tmp_path / "side", branch=[plan.run / CHECKPOINT])
     Session(replace(side, settings={"loss_lambda": 0.9}), no_warning).run()
     config = read_checkpoint(tmp_path / "side" / CHECKPOINT)[1].training_config
     assert config == replace(CONFIG, loss_lambda=0.9)

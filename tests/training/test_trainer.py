@@ -54,7 +54,7 @@ def test_resuming_is_bit_exact(config: TrainingConfig, shapes: list[Shape], tmp_
     Trainer(shapes, config, tmp_path / "straight").train(Limits(steps=20))
     Trainer(shapes, config, tmp_path / "halves").train(Limits(steps=10))
     resumed = Trainer(
-        shapes, config, tmp_path / "halves", start_from=tmp_path / "halves" / CHECKPOINT
+        shapes, config, tmp_path / "halves", start_from=[tmp_path / "halves" / CHECKPOINT]
     )
     assert resumed.optimiser.step == 10
     resumed.train(Limits(steps=10))
@@ -66,7 +66,7 @@ def test_resuming_is_bit_exact(config: TrainingConfig, shapes: list[Shape], tmp_
 def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: Path) -> None:
     Trainer(shapes, CONFIG, tmp_path / "adamw").train(Limits(steps=3))
     before = weights(tmp_path / "adamw")
-    trainer = Trainer(shapes, MUON, tmp_path, start_from=tmp_path / "adamw" / CHECKPOINT)
+    trainer = Trainer(shapes, MUON, tmp_path, start_from=[tmp_path / "adamw" / CHECKPOINT])
     kept = trainer.optimiser.tensors()
     for name, tensor in kept.items():
         assert torch.equal(tensor, before[name]), name
@@ -75,9 +75,32 @@ def test_a_run_can_go_on_with_another_optimiser(shapes: list[Shape], tmp_path: P
     inner = {name.split(".", 2)[2] for name in after if name.startswith("muon.")}
     assert "gradient.blocks.0.first.weight" in inner
     assert not inner & {name.split(".", 2)[2] for name in after if name.startswith("adam.")}
-    back = Trainer(shapes, CONFIG, tmp_path / "back", start_from=tmp_path / CHECKPOINT)
+    back = Trainer(shapes, CONFIG, tmp_path / "back", start_from=[tmp_path / CHECKPOINT])
     back.train(Limits(steps=1))
     assert all(not name.startswith("muon.") for name in weights(tmp_path / "back"))
+
+
+def test_a_run_goes_on_from_the_mean_of_branches(shapes: list[Shape], tmp_path: Path) -> None:
+    ends = []
+    for seed in (1, 2):
+        branch = Trainer(shapes, replace(CONFIG, seed=seed), tmp_path / f"branch-{seed}")
+        branch.train(Limits(steps=2 + seed))
+        ends.append(branch)
+    paths = [tmp_path / f"branch-{seed}" / CHECKPOINT for seed in (1, 2)]
+    trainer = Trainer(shapes, CONFIG, tmp_path / "on", start_from=paths)
+    for name, weight in trainer.network.named_parameters():
+        expected = 0.5 * (ends[0].optimiser.average[name] + ends[1].optimiser.average[name])
+        torch.testing.assert_close(weight.detach(), expected)
+        torch.testing.assert_close(trainer.optimiser.average[name], expected)
+    assert trainer.optimiser.step == 3
+    trainer.train(Limits(steps=1))
+    assert trainer.state.step == 4
+    other = Trainer(shapes, MUON, tmp_path / "muon")
+    other.train(Limits(steps=1))
+    with pytest.raises(InputError, match="different networks or optimisers"):
+        Trainer(
+            shapes, CONFIG, tmp_path / "no", start_from=[*paths, tmp_path / "muon" / CHECKPOINT]
+        )
 
 
 @pytest.mark.parametrize("config", [CONFIG, MUON], ids=["adamw", "muon"])
@@ -96,7 +119,9 @@ def test_a_run_can_be_told_more_later(
     before = Trainer(shapes, config, tmp_path / "before")
     before.train(Limits(steps=3))
     told = config.changed({f"network.{what}": True})
-    trainer = Trainer(shapes, told, tmp_path / "after", start_from=tmp_path / "before" / CHECKPOINT)
+    trainer = Trainer(
+        shapes, told, tmp_path / "after", start_from=[tmp_path / "before" / CHECKPOINT]
+    )
     x = torch.from_numpy(shapes[0].clouds[0][:200])
     with torch.no_grad():
         torch.testing.assert_close(trainer.network(x, 200), before.network(x, 200))
@@ -104,7 +129,7 @@ def test_a_run_can_be_told_more_later(
     listens = trainer.network.state_dict()[layer][:, first:]
     assert listens.abs().max() > 0.0
     with pytest.raises(InputError, match="another network"):
-        Trainer(shapes, config, tmp_path, start_from=tmp_path / "after" / CHECKPOINT)
+        Trainer(shapes, config, tmp_path, start_from=[tmp_path / "after" / CHECKPOINT])
 
 
 def test_the_average_of_what_came_later_begins_where_it_came(
@@ -113,7 +138,9 @@ def test_the_average_of_what_came_later_begins_where_it_came(
     before = Trainer(shapes, CONFIG, tmp_path / "before")
     before.train(Limits(steps=30))
     told = CONFIG.changed({"network.reads_noise": True, "learning_rate": 0.01})
-    trainer = Trainer(shapes, told, tmp_path / "after", start_from=tmp_path / "before" / CHECKPOINT)
+    trainer = Trainer(
+        shapes, told, tmp_path / "after", start_from=[tmp_path / "before" / CHECKPOINT]
+    )
     name = "noise.layers.4.bias"
     at_first = trainer.network.get_parameter(name).detach().clone()
     trainer.train(Limits(steps=30))

@@ -52,10 +52,10 @@ class Train:
     """Stop after this many CPU minutes, all processes together."""
     resume: Flag = False
     """Continue the run in RUN where it stopped."""
-    branch: Annotated[Path | None, tyro.conf.arg(metavar="CHECKPOINT", help_behavior_hint="")] = (
-        None
-    )
-    """Continue another run's checkpoint in RUN, leaving that run as it is."""
+    branch: Annotated[
+        tuple[Path, ...], tyro.conf.arg(metavar="CHECKPOINT", help_behavior_hint="")
+    ] = ()
+    """Continue another run's checkpoint in RUN, leaving that run as it is; the mean of several."""
     cooldown: Flag = False
     """Let the learning rate fall to zero on the way to the limit, as before a release."""
     init: Annotated[str | None, tyro.conf.arg(metavar="MODEL", help_behavior_hint="")] = None

@@ -42,16 +42,19 @@ def mesh_of(distance: Distance, cells: int) -> Mesh:
     quads = np.concatenate([_quads(inside, number, axis) for axis in range(3)])
     faces = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
     width = 2.0 / cells
-    middles = width * (np.argwhere(passed) + 0.5) - 1.0
-    return Mesh(_onto(distance, middles, width), faces)
+    return Mesh(_onto(distance, _middles(np.argwhere(passed), cells), width), faces)
+
+
+def _middles(index: NDArray[np.int64], cells: int) -> Floats:
+    """The middles (N, 3) of cells (N, 3) of a grid with so many along each axis."""
+    return (2.0 / cells) * (index.astype(np.float64) + 0.5) - 1.0
 
 
 def _inside(distance: Distance, cells: int) -> NDArray[np.bool_]:
     """Which corners of the grid lie inside: (cells + 1,) * 3; those of the outermost never do."""
     count = cells // BLOCK
     width = 2.0 / count
-    middles = width * (np.indices((count,) * 3).reshape(3, -1).T + 0.5) - 1.0
-    at_middle = distance(middles)
+    at_middle = distance(_middles(np.indices((count,) * 3).reshape(3, -1).T, count))
     inside = np.zeros((cells + 1,) * 3, dtype=bool)
     inside[:-1, :-1, :-1] = np.kron(
         (at_middle < 0.0).reshape((count,) * 3), np.ones((BLOCK,) * 3, dtype=bool)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -73,3 +75,24 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunState]:
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} is not a checkpoint of pointmend: {error}") from error
     return tensors, state
+
+
+def read_mean(paths: Sequence[Path]) -> tuple[dict[str, Tensor], RunState]:
+    """
+    A checkpoint to go on from: one as it is, or the mean of several branches of one trunk.
+
+    Branches are averaged by their averaged weights, which lie nearer to each other than those of
+    their last steps. Steps, patches and CPU time are those of the first branch.
+    """
+    read = [read_checkpoint(path) for path in paths]
+    tensors, state = read[0]
+    if len(read) == 1:
+        return tensors, state
+    if any(set(other) != set(tensors) for other, _ in read[1:]):
+        raise InputError("the mean of different networks or optimisers cannot be continued")
+    mean = {}
+    for name in tensors:
+        kind, _, parameter = name.partition(".")
+        kept = f"average.{parameter}" if kind == "weight" else name
+        mean[name] = torch.stack([each[kept] for each, _ in read]).mean(dim=0)
+    return mean, state

@@ -45,7 +45,7 @@ class Plan:
     settings : what is to be otherwise in either, by name.
     limits : when to end.
     resume : continue the run's own checkpoint.
-    branch : continue another run's checkpoint in this folder (for a cool-down).
+    branch : continue another run's checkpoint here (for a cool-down), or the mean of several.
     init : a model to fine-tune: a name in the box, or a file.
     cache : where sampled meshes are kept.
     validate_every : minutes between validations; 0 for none.
@@ -57,7 +57,7 @@ class Plan:
     limits: Limits
     cache: Path
     resume: bool = False
-    branch: Path | None = None
+    branch: Sequence[Path] = ()
     init: str | None = None
     validate_every: float = 30.0
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Session:
     def __init__(self, plan: Plan, warn: Warn) -> None:
         self.plan = plan
         start = _starting_point(plan)
-        config = read_checkpoint(start)[1].training_config if start else plan.config
+        config = read_checkpoint(start[0])[1].training_config if start else plan.config
         config = config.changed(plan.settings)
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
         found = open_library(plan.data, warn)
@@ -145,13 +145,13 @@ def _build_shapes(sources: Sequence[Source], cache: Path) -> list[Shape]:
     return [built[place] for place in range(len(sources))]
 
 
-def _starting_point(plan: Plan) -> Path | None:
-    """The checkpoint to continue, after making sure that none is lost."""
+def _starting_point(plan: Plan) -> Sequence[Path]:
+    """The checkpoints to continue, after making sure that none is lost."""
     own = plan.run / CHECKPOINT
-    if sum((plan.resume, plan.branch is not None, plan.init is not None)) > 1:
+    if sum((plan.resume, bool(plan.branch), plan.init is not None)) > 1:
         raise InputError("--resume, --branch and --init exclude each other: choose one")
     if plan.resume:
-        return own
+        return (own,)
     if own.exists():
         raise InputError(f"{plan.run} holds a run already: add --resume, or name another folder")
     return plan.branch

@@ -18,7 +18,7 @@ from pointmend.errors import InputError
 from pointmend.network.score import ScoreNetwork
 
 from .algorithm import Batch, batch_losses, prepare_batch
-from .checkpoint import RunState, read_checkpoint, write_checkpoint
+from .checkpoint import RunState, read_mean, write_checkpoint
 from .config import TrainingConfig
 from .optimiser import Optimiser
 from .shapes import Shape
@@ -86,7 +86,8 @@ class Trainer:
     config : the settings; the network of a checkpoint that is continued must be the same.
     run : the folder the run's checkpoint is written to.
     data : hash of the shapes, to be kept in the checkpoint.
-    start_from : a checkpoint to continue, this run's own or another's (a cool-down branch).
+    start_from : the checkpoint to continue, this run's own or another's (a cool-down branch), or
+        several to continue the mean of.
     weights : a network to start with instead of random weights (fine-tuning); its configuration
         replaces that of `config`.
     """
@@ -98,15 +99,15 @@ class Trainer:
         run: Path,
         *,
         data: str = "",
-        start_from: Path | None = None,
+        start_from: Sequence[Path] = (),
         weights: ScoreNetwork | None = None,
     ) -> None:
         self.rank, self.world = process_place()
         if weights is not None:
             config = replace(config, network=weights.config)
         tensors, state = (None, RunState(config.to_dict()))
-        if start_from is not None:
-            tensors, state = read_checkpoint(start_from)
+        if start_from:
+            tensors, state = read_mean(start_from)
             kept = state.training_config.network
             # Tails and noise are inputs a network can learn to listen to, and it can learn to read
             # noise; nothing else can be added later.
@@ -118,7 +119,8 @@ class Trainer:
             )
             if config.network != grown:
                 raise InputError(
-                    f"{start_from} holds another network: leave network.* as it is, or start anew"
+                    f"{start_from[0]} holds another network: leave network.* as it is, or "
+                    "start anew"
                 )
             state.config = config.to_dict()
         if config.batch % self.world:
