@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pointmend.denoising.calibration import trimmed_rms
+from pointmend.denoising.first_look import trimmed_rms
 from pointmend.evaluation.noise import add_noise
 from pointmend.geometry.meshes import poisson_disk, unit_sphere
 from pointmend.geometry.procedural import SHAPES

@@ -12,6 +12,7 @@ from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
 from pointmend.denoising.calibration import Calibration, Curve
 from pointmend.denoising.first_look import FirstLook
+from pointmend.denoising.noise_fit import NoiseFit
 from pointmend.denoising.options import Mode, SamplerOptions
 from pointmend.denoising.thinning import Thinning
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
@@ -42,7 +43,7 @@ class TrueScorer:
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
 
     def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
-        return FirstLook(self(x, 1.0, sigma), np.tile(np.log([0.03, 0.1]), (len(x), 1)))
+        return FirstLook(self(x, 1.0, sigma), *np.full((2, len(x), 3), 0.03))
 
 
 @pytest.fixture
@@ -74,12 +75,10 @@ def run(
 ) -> Outcome:
     def judge(look: FirstLook) -> Verdict:
         assert look.scores.shape == x.shape
-        assert len(look.readings) == len(x)
+        assert len(look.spreads) == len(look.tails) == len(x)
         if sigma is not None:
             return Verdict(sigma, shares)
-        if what.reads_noise:
-            return Verdict(what.read_sigma(look, 0.02), shares)
-        return Verdict(what.estimate_sigma(look.scores, 0.02), shares)
+        return Verdict(what.read_sigma(look, 0.02), shares)
 
     settings: dict[str, Any] = {"steps": 5, "eta": 0.0, "judge": judge} | more
     reports = [] if reports is None else reports
@@ -119,11 +118,12 @@ def test_the_three_estimators(noisy: Float64) -> None:
     assert run(sampler(), noisy, sigma=0.005).sigma == 0.005
 
 
-def test_noise_is_what_points_read_where_it_is_no_mere_arrangement(noisy: Float64) -> None:
-    reads = Calibration((Curve(1.0, (1.0,), (1.5,)),))
+def test_noise_is_read_by_the_fit_where_it_is_no_mere_arrangement(noisy: Float64) -> None:
+    # A fit that knows nothing but a factor: three times the scores.
+    fit = NoiseFit((0.0,) * 9, (1.0,) * 9, (np.log(3.0), *[0.0] * 54))
     scores = Calibration((Curve(1.0, (1.0,), (2.0,)),))
-    what = replace(sampler(), calibration=replace(scores, read=reads))
-    assert run(what, noisy).sigma == pytest.approx(1.5 * 0.03)
+    what = replace(sampler(), calibration=replace(scores, fit=fit))
+    assert run(what, noisy).sigma == pytest.approx(0.03, rel=0.1)
     assert run(replace(what, calibration=scores), noisy).sigma == pytest.approx(0.02, rel=0.1)
     literal = replace(what, options=SamplerOptions(estimator="rms"))
     assert run(literal, noisy).sigma == pytest.approx(0.01, rel=0.1)

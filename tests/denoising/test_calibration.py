@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pointmend.denoising.calibration import Calibration, Curve, fit_calibration
-from pointmend.denoising.wide_calibration import WideCalibration
+from pointmend.denoising.noise_fit import NoiseFit
 from pointmend.errors import InputError
 
 
@@ -77,19 +77,10 @@ def test_curves_must_be_ordered_by_spacing(spacings: tuple[float, ...]) -> None:
         Calibration(tuple(Curve(spacing, (1.0,), (1.0,)) for spacing in spacings))
 
 
-def test_wide_noise_has_a_fit_of_its_own_and_keeps_it() -> None:
-    wide = WideCalibration((0.0,) * 3, (1.0,) * 3, (0.1,) * 10)
-    table = Calibration((Curve(0.1, (1.0,), (2.0,)),), wide)
+def test_a_fit_is_kept_beside_the_curves() -> None:
+    fit = NoiseFit((0.0,) * 3, (1.0,) * 3, (0.1,) * 10)
+    table = Calibration((Curve(0.1, (1.0,), (2.0,)),), fit)
     assert Calibration.from_dict(table.to_dict()) == table
-
-
-def test_what_points_read_has_curves_of_its_own_and_keeps_them() -> None:
-    read = Calibration((Curve(0.1, (1.0,), (3.0,)),))
-    table = Calibration((Curve(0.1, (1.0,), (2.0,)),), read=read)
-    again = Calibration.from_dict(table.to_dict())
-    assert again == table
-    assert again.read is not None
-    assert again.read.sigma(0.1, 0.1) == pytest.approx(0.3)
 
 
 def test_a_calibration_of_an_older_version_says_what_to_do() -> None:

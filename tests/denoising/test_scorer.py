@@ -86,8 +86,8 @@ def test_noise_is_told_without_looking_at_the_noisy_input_twice() -> None:
     assert not np.allclose(again(x, 0.5, 0.02), told)
 
 
-def test_the_first_look_has_what_the_owner_of_each_point_reads() -> None:
-    network = awake(replace(DEFAULT, reads_noise=True))
+def test_the_first_look_has_what_the_owner_of_each_point_sees() -> None:
+    network = awake(DEFAULT)
     x = 0.2 * np.random.default_rng(4).random((150, 3))
     patches = cover_by_patches(x, 80, 2.0)
     found = PatchScorer(network, patches, torch.device("cpu"), batch=2).first_look(x)
@@ -96,12 +96,13 @@ def test_the_first_look_has_what_the_owner_of_each_point_reads() -> None:
     for point in (0, 70, 149):
         members = patches.members[patches.owner[point]]
         local = torch.from_numpy(x[members] - patches.centres[patches.owner[point]])
-        cloud = network.look(local, len(members))
-        with torch.no_grad():
-            said = network.noise(cloud, network.features(cloud), torch.arange(len(members)))
-        assert np.allclose(found.readings[point], said[patches.place[point]].numpy(), atol=1e-5)
-    deaf = PatchScorer(awake(DEFAULT), patches, torch.device("cpu"), batch=2).first_look(x)
-    assert not deaf.reads_noise
+        planes = network.look(local, len(members)).planes
+        assert planes is not None
+        place = patches.place[point]
+        assert np.allclose(found.spreads[point], planes.spread[place, :, 0], atol=1e-6)
+        assert np.allclose(found.tails[point], planes.tails[place], atol=1e-5)
+    blind = PatchScorer(awake(PAPER), patches, torch.device("cpu"), batch=2).first_look(x)
+    assert blind.spreads.shape == blind.tails.shape == (150, 0)
 
 
 def test_noise_can_be_told_for_each_point() -> None:

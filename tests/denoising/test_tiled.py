@@ -42,7 +42,7 @@ class PlaneScorer:
         return np.asarray(-flat[:, None] * np.array([0.0, 0.0, 1.0]))
 
     def first_look(self, x: Float64, sigma: float = 0.0) -> FirstLook:
-        return FirstLook(self(x, 1.0, sigma), np.zeros((len(x), 0)))
+        return FirstLook(self(x, 1.0, sigma), *np.zeros((2, len(x), 0)))
 
 
 @pytest.fixture

@@ -104,31 +104,6 @@ def test_the_loss_is_that_of_algorithm_1(
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
 
 
-def test_reading_noise_is_learned_from_the_noisy_patches_and_takes_nothing_from_the_scores(
-    shapes: list[Shape],
-) -> None:
-    config = TrainingConfig(
-        network=replace(DEFAULT, reads_noise=True, **SMALL), batch=3, patch_points=120
-    )
-    reads = awake(config.network)
-    deaf = ScoreNetwork(replace(config.network, reads_noise=False))
-    deaf.load_state_dict(reads.state_dict(), strict=False)
-    batch = prepare_batch(shapes, reads, config, generators(3))
-    both, scores = batch_losses(reads, batch, config), batch_losses(deaf, batch, config)
-    for losses in (both, scores):
-        torch.autograd.backward(losses.total)
-    for name, parameter in deaf.named_parameters():
-        assert parameter.grad is not None
-        torch.testing.assert_close(reads.get_parameter(name).grad, parameter.grad)
-
-    with torch.no_grad():
-        said = reads.noise(batch.cloud, reads.features(batch.cloud), batch.mask)
-    level, error = said.double().numpy().reshape(3, -1, 2).transpose(2, 0, 1)
-    off = np.abs(level - np.log(TRAINING_SCHEDULE.sigma_bar[batch.times[:, :1]]))
-    expected = np.mean(off / np.exp(error) + error)
-    assert float((both.total - scores.total).detach()) == pytest.approx(expected, rel=1e-3)
-
-
 def test_points_far_apart_against_the_noise_are_anchored_and_close_ones_are_not(
     shapes: list[Shape],
 ) -> None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.network.config import DEFAULT, PAPER
 from pointmend.training.config import TrainingConfig
-from pointmend.training.patches import MORE_NOISE_IF_TOLD, READ_UP_TO, TOLD_ERROR, draw_patch
+from pointmend.training.patches import MORE_NOISE_IF_TOLD, TOLD_ERROR, draw_patch
 from pointmend.training.shapes import SampledSurface, Shape
 
 Float64 = NDArray[np.float64]
@@ -149,15 +149,3 @@ def test_who_is_told_the_noise_learns_from_more_of_it_on_thin_walls(sphere: Shap
         first = [patch.told_noise(2, np.random.default_rng(n))[0] for n in range(20)]
         # Beyond what can be told apart without knowing, it is never left out.
         assert (min(first) > 0.0) == (level > 0.008)
-
-
-def test_noise_is_read_on_thin_walls_too_and_beyond_the_schedule(sphere: Shape) -> None:
-    thin = replace(sphere, most_noise=0.008)
-    network = replace(DEFAULT, reads_noise=True)
-    config = TrainingConfig(network=network, reading_only=True, patch_points=50)
-    patches = [draw_patch([thin], config, np.random.default_rng(seed)) for seed in range(100)]
-    sigma = np.array([patch.sigma for patch in patches])
-    assert sigma.max() > 0.9 * READ_UP_TO > TRAINING_SCHEDULE.sigma_bar[-1]
-    assert np.median(sigma) < 0.3 * READ_UP_TO
-    for patch in patches[:5]:
-        assert (patch.noisy - patch.clean).std() == pytest.approx(patch.sigma, rel=0.25)

@@ -8,6 +8,7 @@ import torch
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.errors import InputError
 from pointmend.geometry.procedural import bumpy_sphere, torus
+from pointmend.geometry.triangles import points_to_mesh
 from pointmend.network.config import DEFAULT
 from pointmend.network.score import ScoreNetwork
 from pointmend.network.weights import ModelCard, load_model
@@ -16,7 +17,13 @@ from pointmend.training.library import Source
 from pointmend.training.release import mixed, release
 from pointmend.training.shapes import MeshSurface, Shape
 from pointmend.training.trainer import CHECKPOINT, Limits, Trainer
-from pointmend.training.validation import Score, calibrate, summarise, validation_shapes
+from pointmend.training.validation import (
+    Score,
+    ValidationShape,
+    calibrate,
+    summarise,
+    validation_shapes,
+)
 
 CONFIG = TrainingConfig(
     network=replace(DEFAULT, channels=8, hidden=8, layers=1, blocks=1),
@@ -83,8 +90,8 @@ def test_mixing_takes_the_mean_of_the_models_weights(tmp_path: Path) -> None:
 
 def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() -> None:
     torch.manual_seed(0)
-    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True, reads_noise=True)
-    first, second = ScoreNetwork(config), ScoreNetwork(replace(config, reads_noise=False))
+    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True)
+    first, second = ScoreNetwork(config), ScoreNetwork(config)
     deaf = ScoreNetwork(replace(config, told_noise=False))
     with torch.no_grad():
         first.gradient.told.weight.normal_()
@@ -92,8 +99,7 @@ def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() ->
     mean, one, two, three = (
         network.state_dict() for network in (mixed(first, (second, deaf)), first, second, deaf)
     )
-    told, heard, read = "gradient.told.weight", "gradient.offset.weight", "noise.layers.0.weight"
-    assert torch.allclose(mean[read], 0.5 * (one[read] + three[read]))
+    told, heard = "gradient.told.weight", "gradient.offset.weight"
     assert torch.allclose(mean[told], 0.5 * (one[told] + two[told]))
     assert torch.allclose(mean[heard], (one[heard] + two[heard] + three[heard]) / 3.0)
     with pytest.raises(InputError, match="another network"):
@@ -117,43 +123,35 @@ def test_validation_noise_is_always_the_same(tmp_path: Path) -> None:
     assert (shape.noisy(0.01) - shape.clean).std() == pytest.approx(0.01, rel=0.05)
 
 
-def test_wide_noise_is_calibrated_by_its_layer_too(tmp_path: Path) -> None:
+def test_noise_is_calibrated_by_all_that_is_seen(tmp_path: Path) -> None:
     (torus_shape,) = validation_shapes([Source("torus", torus())], 8000, tmp_path)
     network, card = load_model("default")
     denoiser = Denoiser(network, ModelCard(card.network), torch.device("cpu"))
-    table = calibrate(denoiser, [torus_shape], (0.02, 0.03, 0.04))
-    assert table.wide is not None
+    table = calibrate(denoiser, [torus_shape], (0.02, 0.03, 0.04), [torus_shape])
+    assert table.fit is not None
     calibrated = Denoiser(network, ModelCard(card.network, table.to_dict()), torch.device("cpu"))
-    scores_alone = replace(table, wide=None).to_dict()
+    scores_alone = replace(table, fit=None).to_dict()
     without = Denoiser(network, ModelCard(card.network, scores_alone), torch.device("cpu"))
     noisy = torus_shape.noisy(0.035)
     true = float((noisy - torus_shape.clean).std())
     found = calibrated.estimate_noise(noisy).sigma
     assert found == pytest.approx(true, rel=0.05)
     assert found != without.estimate_noise(noisy).sigma
-    assert calibrate(denoiser, [torus_shape], (0.0025,)).wide is None
+    seen, across = torus_shape.scanned(0.02) or (noisy, 0.0)
+    assert calibrated.estimate_noise(seen).sigma == pytest.approx(across, rel=0.3)
+    quiet = [ValidationShape("quiet", None, torus_shape.clean)]
+    assert calibrate(denoiser, quiet, (0.0025,)).fit is None
 
 
-def test_what_points_read_is_calibrated_instead(tmp_path: Path) -> None:
-    (torus_shape,) = validation_shapes([Source("torus", torus())], 8000, tmp_path)
-    shipped, _ = load_model("default")
-    torch.manual_seed(0)
-    network = ScoreNetwork(replace(shipped.config, reads_noise=True)).eval()
-    network.load_state_dict(shipped.state_dict(), strict=False)
-    with torch.no_grad():  # what a network says that has learned nothing: the spread about planes
-        for parameter in network.noise.parameters():
-            parameter.zero_()
-    table = calibrate(
-        Denoiser(network, ModelCard(network.config), torch.device("cpu")),
-        [torus_shape],
-        (0.01, 0.015, 0.02, 0.025),
-    )
-    assert table.read is not None
-    assert table.wide is None
-    card = ModelCard(network.config, table.to_dict())
-    noisy = torus_shape.noisy(0.02)
-    true = float((noisy - torus_shape.clean).std())
-    found = Denoiser(network, card, torch.device("cpu")).estimate_noise(noisy).sigma
-    assert found == pytest.approx(true, rel=0.1)
-    deaf = ModelCard(network.config, replace(table, read=None).to_dict())
-    assert found != Denoiser(network, deaf, torch.device("cpu")).estimate_noise(noisy).sigma
+def test_a_scan_sees_one_side_and_is_noisy_along_its_rays(tmp_path: Path) -> None:
+    (shape,) = validation_shapes([Source("torus", torus())], 4000, tmp_path)
+    noisy, across = shape.scanned(0.01) or (shape.clean, 0.0)
+    assert 1000 < len(noisy) < 3000
+    assert shape.mesh is not None
+    off = np.sqrt(points_to_mesh(noisy, shape.mesh).squared)
+    assert np.sqrt(np.mean(off**2)) == pytest.approx(across, rel=0.1)
+    again, same = shape.scanned(0.01) or (shape.clean, 0.0)
+    assert np.array_equal(again, noisy)
+    assert same == across
+    assert ValidationShape("cloud", None, shape.clean).scanned(0.01) is None
+    assert ValidationShape("few", shape.mesh, shape.clean[:900]).scanned(0.01) is None

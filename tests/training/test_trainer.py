@@ -109,7 +109,6 @@ def test_a_run_goes_on_from_the_mean_of_branches(shapes: list[Shape], tmp_path: 
     [
         ("tails", "extraction.planes.0.weight", -TAIL_SCALES),
         ("told_noise", "gradient.told.weight", 0),
-        ("reads_noise", "noise.layers.4.weight", 0),
     ],
 )
 def test_a_run_can_be_told_more_later(
@@ -137,29 +136,16 @@ def test_the_average_of_what_came_later_begins_where_it_came(
 ) -> None:
     before = Trainer(shapes, CONFIG, tmp_path / "before")
     before.train(Limits(steps=30))
-    told = CONFIG.changed({"network.reads_noise": True, "learning_rate": 0.01})
+    told = CONFIG.changed({"network.told_noise": True, "learning_rate": 0.01})
     trainer = Trainer(
         shapes, told, tmp_path / "after", start_from=[tmp_path / "before" / CHECKPOINT]
     )
-    name = "noise.layers.4.bias"
+    name = "gradient.told.weight"
     at_first = trainer.network.get_parameter(name).detach().clone()
     trainer.train(Limits(steps=30))
     now, mean = trainer.network.get_parameter(name).detach(), trainer.optimiser.average[name]
     # With the decay of an old run 30 steps would be 3 percent of the average.
     assert (mean - at_first).norm() > 0.3 * (now - at_first).norm() > 0.0
-
-
-def test_reading_noise_can_be_all_that_is_learned(shapes: list[Shape], tmp_path: Path) -> None:
-    config = CONFIG.changed({"network.reads_noise": True, "reading_only": True})
-    trainer = Trainer(shapes, config, tmp_path)
-    before = {name: tensor.clone() for name, tensor in trainer.network.state_dict().items()}
-    losses: list[float] = []
-    trainer.train(Limits(steps=60), lambda report: losses.append(report.loss))
-    for name, tensor in trainer.network.state_dict().items():
-        assert torch.equal(tensor, before[name]) != name.startswith("noise."), name
-    assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.2
-    with pytest.raises(InputError, match=r"set network\.reads_noise"):
-        CONFIG.changed({"reading_only": True})
 
 
 def test_muon_moves_inner_matrices_evenly_in_all_directions(

@@ -28,8 +28,9 @@ from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
-from .calibration import Calibration, trimmed_rms
-from .first_look import FirstLook
+from .calibration import Calibration
+from .first_look import FirstLook, trimmed_rms
+from .noise_fit import FITTED_FROM, signs_of
 from .options import SamplerOptions
 from .scorer import PatchScorer
 from .thinning import Thinning, score_in_parts
@@ -40,10 +41,6 @@ Int64 = NDArray[np.int64]
 # What a patch holds in the paper. A local network does not care where a patch ends: the region it
 # works on is one patch, and nothing is computed twice.
 PAPER_PATCH_POINTS = 1000
-
-# From how many spacings on noise is what points read it to be. Below, neighbourhoods show the
-# arrangement of the points rather than noise; scores do not mind it.
-READ_FROM = 0.3
 
 # Times that points push each other apart after every step, when they are to lie evenly.
 SPREADING_ROUNDS = 1
@@ -145,30 +142,14 @@ class Sampler:
         table = self.calibration_in_use
         return rms_sigma(scores) if table is None else table.sigma(trimmed_rms(scores), spacing)
 
-    @property
-    def reads_layers(self) -> bool:
-        """Whether wide noise is read off its layer, too (`estimate_wide_sigma`)."""
-        return self.calibration_in_use is not None and self.calibration_in_use.wide is not None
-
-    def estimate_wide_sigma(self, scores: Float64, layer: float, spacing: float) -> float:
-        """Line 2 where noise is wide, from scores (N, 3) and the layer noise makes (`layer_of`)."""
-        assert self.calibration is not None
-        assert self.calibration.wide is not None
-        return self.calibration.wide.sigma(trimmed_rms(scores), layer, spacing)
-
-    @property
-    def reads_noise(self) -> bool:
-        """Whether noise is what points read it to be (`read_sigma`)."""
-        return self.calibration_in_use is not None and self.calibration_in_use.read is not None
-
     def read_sigma(self, look: FirstLook, spacing: float) -> float:
-        """Line 2 by what points read the noise to be; by their scores where it is low."""
-        assert self.calibration is not None
-        assert self.calibration.read is not None
+        """Line 2 by all that a first look shows; by its scores alone where noise is low."""
         sigma = self.estimate_sigma(look.scores, spacing)
-        if sigma < READ_FROM * spacing:
+        table = self.calibration_in_use
+        if table is None or table.fit is None or not sigma > FITTED_FROM * spacing > 0.0:
             return sigma
-        return self.calibration.read.sigma(look.noise(), spacing)
+        signs = signs_of(look, spacing)
+        return sigma if signs is None else table.fit.sigma(signs)
 
     def arrange_steps(
         self, sigma: float, steps: int, eta: float

@@ -12,13 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointmend.errors import InputError
 
-from .wide_calibration import WideCalibration
+from .noise_fit import NoiseFit
 
 Float64 = NDArray[np.float64]
 
-
-# Share of the longest scores left out of the reading: a few outliers must not pass for noise.
-TRIMMED = 0.02
 
 # A calibration has so many curves at most, each through so many averages of at least so many
 # readings; a band of spacings needs so many, and takes in a tenth of its neighbours' bands.
@@ -27,18 +24,6 @@ KNOTS = 10
 LEAST_AVERAGED = 3
 LEAST_READINGS = 20
 BAND_OVERLAP = 1.1
-
-
-def trimmed_rms(scores: Float64) -> float:
-    """
-    RMS length of the scores, the longest two percent left out: what the table is read by.
-
-    Parameters
-    ----------
-    scores : (N, 3).
-    """
-    squared = np.sort(np.sum(scores**2, axis=1))
-    return float(np.sqrt(squared[: max(1, int((1.0 - TRIMMED) * len(squared)))].mean()))
 
 
 @dataclass(frozen=True)
@@ -91,14 +76,12 @@ class Calibration:
     Attributes
     ----------
     curves : ordered by their spacing; in between, what they say is interpolated.
-    wide : the same for wide noise, by the scores and the layer it makes; None where it was not
-        measured.
-    read : the same for what points read the noise to be; None for a network that does not read it.
+    fit : the same by all that a first look shows, for noise that neighbourhoods show; None where it
+        was not measured.
     """
 
     curves: tuple[Curve, ...]
-    wide: WideCalibration | None = None
-    read: Calibration | None = None
+    fit: NoiseFit | None = None
 
     def __post_init__(self) -> None:
         spacings = [curve.spacing for curve in self.curves]
@@ -130,12 +113,8 @@ class Calibration:
                 f"the model's noise calibration has no {missing}; make the model again from its "
                 "checkpoint with `pointmend release`"
             ) from missing
-        wide, read = values.get("wide"), values.get("read")
-        return cls(
-            tuple(curves),
-            None if wide is None else WideCalibration.from_dict(wide),
-            None if read is None else cls.from_dict(read),
-        )
+        fit = values.get("fit")
+        return cls(tuple(curves), None if fit is None else NoiseFit.from_dict(fit))
 
 
 def fit_calibration(rms: ArrayLike, spacing: ArrayLike, sigma: ArrayLike) -> Calibration:

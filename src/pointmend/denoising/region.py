@@ -23,7 +23,6 @@ from .survey import (
     may_be_too_wide,
     nearest_first,
     noise_fills_space,
-    noise_of_level,
     reads_more,
 )
 from .thinning import Thinning
@@ -88,8 +87,8 @@ class CarefulJudge:
         if self.survey.sigma is None:
             self._check_scale(scores, sigma)
             if self.settings.sigma is None:
-                own, places = look.rows(self.own), [(self.points, self.own)]
-                sigma = noise_of_level(self.sampler, self.survey, self.level, own, places)
+                own = look.rows(self.own)
+                sigma = self.sampler.read_sigma(own, self.survey.network_spacing)
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
         noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None

@@ -67,7 +67,8 @@ class PatchScorer:
         # nothing has moved and it may be asked for again, now told.
         self._start = np.empty((0, 3))
         self._seen: list[Seen] = []
-        self._readings = np.zeros((len(patches.owner), 2 * network.config.reads_noise))
+        self._spreads = np.zeros((len(patches.owner), network.config.plane_scales))
+        self._tails = np.zeros((len(patches.owner), network.config.tail_scales))
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
@@ -109,7 +110,7 @@ class PatchScorer:
 
     def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
         """What the network says of the noisy input x^tau (N, 3): the first call, and no other."""
-        return FirstLook(self(x, 1.0, sigma), self._readings)
+        return FirstLook(self(x, 1.0, sigma), self._spreads, self._tails)
 
     def _see(self, x: Float64, time: float, number: int, asked: Tensor) -> Seen:
         """E and F of a batch of patches of the cloud (N, 3), for the rows (Q,) asked for."""
@@ -123,10 +124,11 @@ class PatchScorer:
         current = self.network.features(cloud)
         if first_call:
             self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
-            said = self.network.noise_read(cloud, current, asked)
-            if said is not None:
+            if cloud.planes is not None:
+                seen_at = cloud.planes.rows(asked)
                 points = self.patches.members[rows].reshape(-1)[asked.cpu().numpy()]
-                self._readings[points] = said.cpu().double().numpy()
+                self._spreads[points] = seen_at.spread[:, :, 0].cpu().double().numpy()
+                self._tails[points] = seen_at.tails.cpu().double().numpy()
         initial, start, _ = self._initial[number]
         times = torch.full((len(cloud.positions),), time, device=self.device)
         near = self.network.needed(cloud, asked)

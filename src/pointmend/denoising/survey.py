@@ -26,7 +26,6 @@ from pointmend.geometry.tiles import split_evenly
 from .algorithm import Sampler, Verdict
 from .first_look import FirstLook
 from .gain import level_of_regions, measure_gain
-from .layer import is_wide, layer_of
 from .store import Neighbourhoods, PointSource
 
 Float64 = NDArray[np.float64]
@@ -168,35 +167,6 @@ def reads_more(
     return larger
 
 
-def noise_of_level(
-    sampler: Sampler,
-    survey: Survey,
-    level: int,
-    look: FirstLook,
-    places: Sequence[tuple[Float64, Bools]],
-) -> float:
-    """
-    The noise of a density level in the network's frame: as its points read it, if they do; else as
-    their scores say and, if wide, their layer.
-
-    Parameters
-    ----------
-    look : at points of the level.
-    places : points (n, 3) in input units, and which of them (n,) are of the level and see all
-        around them.
-    """
-    if sampler.reads_noise:
-        return sampler.read_sigma(look, survey.network_spacing)
-    sigma = sampler.estimate_sigma(look.scores, survey.network_spacing)
-    if not sampler.reads_layers or not is_wide(sigma, survey.network_spacing):
-        return sigma
-    scale = survey.scale_of(level)
-    layer = layer_of(places, sigma * scale, survey.network_spacing * scale)
-    if layer is None:
-        return sigma
-    return sampler.estimate_wide_sigma(look.scores, layer / scale, survey.network_spacing)
-
-
 def settles(
     sampler: Sampler, survey: Survey, level: int, points: Float64, trusted: int = TRUSTED_POINTS
 ) -> bool:
@@ -295,9 +265,7 @@ def survey_store(
         survey, measured = larger, again
     sigma = {}
     for level, look in measured.looks.items():
-        of_level = [(p.points, p.trusted & (p.levels(survey) == level)) for p in places]
-        noise = noise_of_level(sampler, survey, level, look, of_level)
-        sigma[level] = noise * survey.scale_of(level)
+        sigma[level] = sampler.read_sigma(look, survey.network_spacing) * survey.scale_of(level)
     return replace(survey, sigma=sigma, gain=measured.gain)
 
 
@@ -317,10 +285,9 @@ def _settle(sampler: Sampler, survey: Survey, places: Sequence[_Place]) -> bool:
 def _measure_noise(sampler: Sampler, places: Sequence[_Place], survey: Survey) -> _Noise:
     """The noise of every density level, from a first look at some places."""
     seen = [_look_at(sampler, place, survey) for place in places]
-    inner = [place.trusted for place in places]
-    levels = np.concatenate([s.levels[i] for s, i in zip(seen, inner)])
-    look = FirstLook.together([s.look.rows(i) for s, i in zip(seen, inner)])
-    region = np.concatenate([s.region[i] for s, i in zip(seen, inner)])
+    levels = np.concatenate([s.levels for s in seen])
+    look = FirstLook.together([s.look for s in seen])
+    region = np.concatenate([s.region for s in seen])
     overall = sampler.estimate_sigma(look.scores, survey.network_spacing)
     of_level = {}
     for level in survey.levels:
@@ -353,7 +320,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Of a place's n points: a look at each in the scale of its level, levels, noise region."""
+    """Of a place's m trusted points: a look in the scale of each one's level, levels, region."""
 
     look: FirstLook
     levels: Int64
@@ -397,12 +364,13 @@ def _look_at(sampler: Sampler, place: _Place, survey: Survey) -> _Seen:
     looks = {}
     for level in np.unique(levels[place.trusted]).tolist():
         looks[level] = sampler.first_look(centred / survey.scale_of(level))
-    scores = np.zeros_like(place.points)
-    readings = np.zeros_like(next(iter(looks.values())).readings)
     lengths = np.zeros_like(place.points)
+    rows, parts = [], []
     for level, look in looks.items():
         here = levels == level
-        scores[here], readings[here] = look.scores[here], look.readings[here]
         lengths[here] = look.scores[here] * survey.scale_of(level)
+        rows.append(np.flatnonzero(here & place.trusted))
+        parts.append(look.rows(rows[-1]))
     region = measure_gain(lengths, place.around).region
-    return _Seen(FirstLook(scores, readings), levels, region)
+    seen = np.concatenate(rows)
+    return _Seen(FirstLook.together(parts), levels[seen], region[seen])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from pointmend.denoising.calibration import trimmed_rms
+from pointmend.denoising.first_look import trimmed_rms
 from pointmend.diffusion.arrangement import arrange
 from pointmend.diffusion.steps import decaying_steps, reverse_steps
 from pointmend.geometry.farthest import farthest_points

@@ -46,7 +46,6 @@ class NetworkConfig:
         F_{t+T} ("mean").
     told_noise : tell G how far x^T lies from its planes against its noise, where that is known: a
         thin wall and wider noise on one side look the same to who does not know. Needs planes.
-    reads_noise : let every point say how wide the noise is (`NoiseReading`). Needs planes.
     gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
     gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
     mutual : G sees both ends of a pair: also the feature of v itself, what v's own planes say of
@@ -69,7 +68,6 @@ class NetworkConfig:
     offset_channels: int = 24
     fusion: Fusion = "learned"
     told_noise: bool = False
-    reads_noise: bool = False
     gradient_neighbours: int = 32
     gradient_weights: GradientWeights = "softmax"
     mutual: bool = False
@@ -78,7 +76,7 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         check_choices(self, "network")
-        for name in ("mutual", "curved", "tails", "told_noise", "reads_noise"):
+        for name in ("mutual", "curved", "tails", "told_noise"):
             if getattr(self, name) and not self.planes:
                 raise InputError(f"network.{name} looks at planes: set network.planes as well")
 
@@ -96,6 +94,16 @@ class NetworkConfig:
         return PlaneScales(self.plane_neighbours, self.plane_walks, TAIL_WALKS if self.tails else 0)
 
     @property
+    def plane_scales(self) -> int:
+        """Number of planes every point has; 0 when none are looked at."""
+        return len(self.scales) if self.planes else 0
+
+    @property
+    def tail_scales(self) -> int:
+        """Number of scales whose tails are told; 0 when none are."""
+        return TAIL_SCALES if self.tails else 0
+
+    @property
     def curved_scales(self) -> int:
         """Number of curved surfaces every point has; 0 when they take no part."""
         return len(self.scales) - 1 if self.curved else 0
@@ -104,7 +112,7 @@ class NetworkConfig:
     def plane_inputs(self) -> int:
         """Numbers that E is told about the planes of a point."""
         inputs = PLANE_INPUTS * len(self.scales) + self.curved_scales
-        return inputs + (TAIL_SCALES if self.tails else 0)
+        return inputs + self.tail_scales
 
     @property
     def is_local(self) -> bool:

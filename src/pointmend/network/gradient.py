@@ -47,7 +47,7 @@ class GradientPrediction(nn.Module):
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        planes = len(config.scales) if config.planes else 0
+        planes = config.plane_scales
         votes = planes + config.curved_scales
         seen = 3 + votes + (2 * planes if config.mutual else 0)
         # The first layer is split: its feature half is made per point, not per pair.

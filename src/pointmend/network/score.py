@@ -12,7 +12,6 @@ from .config import NetworkConfig
 from .features import FeatureExtraction, turned
 from .fusion import FeatureFusion
 from .gradient import GradientPrediction
-from .noise import NoiseReading
 from .reach import touched
 
 # Points fused at once by each thread when nothing is learned.
@@ -37,8 +36,6 @@ class ScoreNetwork(nn.Module):
         self.extraction = FeatureExtraction(config)
         self.fusion = FeatureFusion(config)
         self.gradient = GradientPrediction(config)
-        if config.reads_noise:
-            self.noise = NoiseReading(config)
 
     def look(self, positions: Tensor, patch_points: int) -> LocalGeometry:
         """The geometry this network wants to see of (M, 3) positions in patches."""
@@ -79,13 +76,6 @@ class ScoreNetwork(nn.Module):
         known = (noise > 0.0).to(noise).unsqueeze(1)
         ratio = spreads / noise.clamp_min(LEAST_NOISE).unsqueeze(1)
         return known * torch.cat([COMPARED_GAIN * ratio.clamp(0.2, 5.0).log(), known], dim=1)
-
-    def noise_read(self, cloud: LocalGeometry, features: Tensor, rows: Tensor) -> Tensor | None:
-        """What some rows (U,) of x^T say of its noise (`NoiseReading`); None if they do not."""
-        if not self.config.reads_noise:
-            return None
-        result: Tensor = self.noise(cloud, features, rows)
-        return result
 
     def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
         """E(x): (M, channels); zeros but for the wanted rows (U,) when they are given."""

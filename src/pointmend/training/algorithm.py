@@ -13,7 +13,6 @@ from torch import Tensor
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
-from pointmend.network.noise import reading_loss
 from pointmend.network.score import ScoreNetwork
 
 from .config import TrainingConfig
@@ -42,7 +41,7 @@ class Batch:
     told : (B, K) the noise that is told in each stage, 0 for none.
     generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
-    truth : (B, N, 3) S(x^t); zeros where only noise is read.
+    truth : (B, N, 3) S(x^t).
     mask : (B K_p,) rows of the masked points.
     """
 
@@ -57,11 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Losses:
-    """
-    The sum of all stages' losses, and mean squared errors x 1e5 of the first and the last.
-
-    A run that learns to read noise only has no such errors: they are 0.
-    """
+    """The sum of all stages' losses, and mean squared errors x 1e5 of the first and the last."""
 
     total: Tensor
     first_error: float
@@ -88,9 +83,7 @@ def prepare_batch(
     if config.network.told_noise:
         told = np.stack([p.told_noise(config.stages, r) for r, p in zip(generators, patches)])
     noisy = np.stack([patch.noisy for patch in patches])
-    truth = np.zeros_like(noisy)
-    if not config.reading_only:
-        truth = np.stack([patch.ground_truth(patch.noisy, config) for patch in patches])
+    truth = np.stack([patch.ground_truth(patch.noisy, config) for patch in patches])
     return Batch(
         patches=patches,
         times=np.stack(times),
@@ -122,10 +115,6 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     one before leads, it does not teach it.
     """
     mask, cloud = batch.mask, batch.cloud
-    if config.reading_only:
-        with torch.no_grad():
-            features = network.features(cloud, mask)
-        return Losses(_noise_loss(network, batch, features), 0.0, 0.0)
     x, truth = np.stack([patch.noisy for patch in batch.patches]), batch.truth
     foot = x + truth
     around = _rows_of(x, config.mask_points, config.followed_points)
@@ -141,8 +130,6 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         scores = _stage_scores(network, cloud, learned, time, told, mask, stage)
         wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
         total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
-        if stage == 0:
-            total = total + _noise_loss(network, batch, learned.of(mask))
         errors.append(_squared_error(scores, wanted))
         if stage == config.stages - 1:
             break
@@ -190,17 +177,6 @@ def _stage_scores(
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
     return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
-
-
-def _noise_loss(network: ScoreNetwork, batch: Batch, features: Tensor) -> Tensor:
-    """How far off the masked points read the noise of x^T; 0 for a network that does not read."""
-    # E is for the scores: reading noise takes from it what is there.
-    said = network.noise_read(batch.cloud, features.detach(), batch.mask)
-    if said is None:
-        return torch.zeros(())
-    level = np.array([patch.sigma for patch in batch.patches])
-    sigma = _of_points(level, batch.cloud.patch_points)
-    return reading_loss(said, sigma[batch.mask])
 
 
 def _of_points(values: Float64, patch_points: int) -> Tensor:

@@ -40,8 +40,6 @@ class TrainingConfig:
         the noisy point, later ones too, not at what is nearest to where a point has come by then:
         else points slide off tips and edges a little with every step. For the mean-preserving
         diffusion.
-    reading_only : learn to read noise (`network.reads_noise`) and nothing else: for a network whose
-        scores shall stay as they are, such as the mean of two branches.
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
@@ -67,7 +65,6 @@ class TrainingConfig:
     stages: int = 2
     followed_points: int = 0
     anchored: bool = False
-    reading_only: bool = False
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
@@ -91,8 +88,6 @@ class TrainingConfig:
             raise InputError(f"stages is {self.stages}; 2 to t_min ({self.t_min}) can be trained")
         if self.diffusion == "generative" and (self.stages > 2 or self.anchored):
             raise InputError("a generative diffusion has two stages that are not anchored")
-        if self.reading_only and not self.network.reads_noise:
-            raise InputError("reading_only is for a network that reads: set network.reads_noise")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -26,11 +26,10 @@ EDGE_LAYERS = (
     "gradient.offset.",
     "gradient.told.",
     "gradient.output.",
-    "noise.",
 )
 
-# Layers that a network can be given later: scores do not hear them in the beginning, or ever.
-LATER_LAYERS = ("gradient.told.", "noise.")
+# Layers that a network can be given later: scores do not hear them in the beginning.
+LATER_LAYERS = ("gradient.told.",)
 
 # How fast the running gradient norm follows: it has to outlive a spike, not a change of phase.
 NORM_MEMORY = 0.98

@@ -28,10 +28,6 @@ MORE_NOISE_IF_TOLD = 1.5
 TOLD_ERROR = 0.05
 UNTOLD = 0.5
 
-# Up to where noise is read, beyond the schedule's last: who has never seen more than that reads
-# less where it ends.
-READ_UP_TO = 0.05
-
 
 @dataclass(frozen=True)
 class TrainingPatch:
@@ -45,7 +41,6 @@ class TrainingPatch:
     noisy : (N, 3) x^t.
     t : the time drawn.
     centre, turn, scale : network frame = scale * turn (x - centre).
-    sigma : the noise of x^t.
     """
 
     shape: Shape
@@ -55,7 +50,6 @@ class TrainingPatch:
     centre: Float64
     turn: Float64
     scale: float
-    sigma: float
 
     @property
     def spacing(self) -> float:
@@ -130,13 +124,7 @@ def draw_patch(
     most_noise = shape.most_noise * (MORE_NOISE_IF_TOLD if config.network.told_noise else 1.0)
     last = search_tau(min(scale * most_noise, 1.0), TRAINING_SCHEDULE)
     t = int(rng.integers(min(config.t_min, last), last + 1))
-    sigma = float(TRAINING_SCHEDULE.sigma_bar[t])
-    if config.reading_only:
-        # On all shapes, and all levels alike, because what counts is the relative error.
-        least = TRAINING_SCHEDULE.sigma_bar[config.t_min]
-        sigma = float(np.exp(rng.uniform(np.log(least), np.log(READ_UP_TO))))
-        noisy = clean + sigma * rng.standard_normal(clean.shape)
-    elif config.diffusion == "preserving":
+    if config.diffusion == "preserving":
         noisy = diffuse(clean, t, TRAINING_SCHEDULE, rng)
     else:
         noisy = diffuse_generative(clean, t, TRAINING_SCHEDULE, rng)
@@ -145,4 +133,4 @@ def draw_patch(
     if config.network.frame == "patch":
         upright = patch_rotation(noisy, rng)
         clean, noisy, turn = clean @ upright.T, noisy @ upright.T, upright @ turn
-    return TrainingPatch(shape, clean, noisy, t, centre, turn, scale, sigma)
+    return TrainingPatch(shape, clean, noisy, t, centre, turn, scale)

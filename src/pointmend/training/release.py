@@ -47,9 +47,8 @@ def mixed(network: ScoreNetwork, others: Sequence[ScoreNetwork]) -> ScoreNetwork
     and lay nearer to the surface than any where it was measured (training/LOG.md). What only some
     are told is the mean of those that listen, so that it is heard as it was by them.
     """
-    kinds = [replace(network.config, told_noise=False), replace(network.config, reads_noise=False)]
-    kinds.append(replace(kinds[0], reads_noise=False))
-    if any(other.config not in (network.config, *kinds) for other in others):
+    untold = replace(network.config, told_noise=False)
+    if any(other.config not in (network.config, untold) for other in others):
         raise InputError("another network cannot be mixed in: name a model of the same one")
     states = [each.state_dict() for each in (network, *others)]
     mean = ScoreNetwork(network.config)
@@ -69,6 +68,7 @@ def release(
     levels: Sequence[float] = LEVELS,
     after: Callable[[Score], None] = lambda score: None,
     calibrate_on: Sequence[ValidationShape] = (),
+    calibrate_more: Sequence[ValidationShape] = (),
     mix: Sequence[str] = (),
 ) -> ModelCard:
     """
@@ -80,6 +80,7 @@ def release(
     shapes : validation shapes; they decide the figures on the card.
     calibrate_on : shapes that decide the calibration, which needs many but costs little; the same
         when there are none.
+    calibrate_more : shapes that take part in the fit of noise besides (`calibrate`).
     mix : models whose weights are mixed in (`mixed`): names in the box, or files; one that is named
         twice counts twice.
     """
@@ -92,7 +93,9 @@ def release(
     card = ModelCard(network.config)
     if shapes:
         device = torch.device("cpu")
-        table = calibrate(Denoiser(network, card, device), calibrate_on or shapes)
+        table = calibrate(
+            Denoiser(network, card, device), calibrate_on or shapes, more=calibrate_more
+        )
         card = ModelCard(network.config, table.to_dict(), facts)
         scores = validate(Denoiser(network, card, device), shapes, levels, after=after)
         facts = facts | {"validation": summarise(scores)}

@@ -109,13 +109,11 @@ class Trainer:
         if start_from:
             tensors, state = read_mean(start_from)
             kept = state.training_config.network
-            # Tails and noise are inputs a network can learn to listen to, and it can learn to read
-            # noise; nothing else can be added later.
+            # A network can learn to listen to tails and noise; nothing else can be added later.
             grown = replace(
                 kept,
                 tails=kept.tails or config.network.tails,
                 told_noise=kept.told_noise or config.network.told_noise,
-                reads_noise=kept.reads_noise or config.network.reads_noise,
             )
             if config.network != grown:
                 raise InputError(

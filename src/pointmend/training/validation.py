@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointmend.denoising.calibration import Calibration, fit_calibration, trimmed_rms
+from pointmend.denoising.calibration import Calibration, fit_calibration
 from pointmend.denoising.denoiser import Denoiser
-from pointmend.denoising.layer import is_wide, layer_of
-from pointmend.denoising.wide_calibration import fit_wide_calibration
+from pointmend.denoising.first_look import trimmed_rms
+from pointmend.denoising.noise_fit import FITTED_FROM, fit_noise, signs_of
 from pointmend.evaluation.metrics import chamfer, point_to_mesh
-from pointmend.evaluation.noise import add_noise
+from pointmend.evaluation.noise import Pattern, add_noise
 from pointmend.geometry.frames import frame_cloud
-from pointmend.geometry.meshes import Mesh, unit_sphere
+from pointmend.geometry.meshes import Mesh, face_normals, unit_sphere
+from pointmend.geometry.triangles import points_to_mesh
 
 from .library import Source, build_shape
 
@@ -28,6 +29,15 @@ Float64 = NDArray[np.float64]
 LEVELS = (0.01, 0.02, 0.03)
 CALIBRATION_LEVELS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03)
 CALIBRATED_FROM = 0.85
+
+# Noise of other kinds takes part in the calibration, too, with less weight: along a scanner's rays
+# (so many times the level, since much of it goes along the surface), and other distributions.
+OTHER_PATTERNS: tuple[Pattern, ...] = ("laplace", "uniform", "anisotropic")
+OTHER_WEIGHT = 0.7
+ALONG_RAYS = 1.4
+SCANNER_AT = 4.0
+LEAST_FACING = 0.15
+LEAST_SEEN = 1000
 
 
 @dataclass(frozen=True)
@@ -40,8 +50,44 @@ class ValidationShape:
 
     def noisy(self, level: float) -> Float64:
         """The cloud with Gaussian noise of `level` times its radius, always the same."""
-        rng = np.random.default_rng([len(self.clean), round(1e5 * level)])
-        return add_noise(self.clean, "gaussian", level, rng)
+        return add_noise(self.clean, "gaussian", level, self._rng(level))
+
+    def patterned(self, pattern: Pattern, level: float) -> Float64:
+        """The cloud with noise of another pattern (`add_noise`), always the same."""
+        return add_noise(self.clean, pattern, level, self._rng(level))
+
+    def scanned(self, level: float) -> tuple[Float64, float] | None:
+        """
+        What a scanner sees of it from somewhere: points (M, 3) with noise along its rays.
+
+        Returns
+        -------
+        The points, and how wide the noise is across the surface; None without a mesh, or where too
+        little of it is seen.
+        """
+        if self._normals is None:
+            return None
+        rng = self._rng(level)
+        origin = rng.standard_normal(3)
+        rays = self.clean - SCANNER_AT * origin / np.linalg.norm(origin)
+        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
+        facing = -np.einsum("ij,ij->i", rays, self._normals)
+        seen = facing > LEAST_FACING
+        if np.count_nonzero(seen) < LEAST_SEEN:
+            return None
+        way = ALONG_RAYS * level * rng.standard_normal(np.count_nonzero(seen))
+        noisy = self.clean[seen] + way[:, None] * rays[seen]
+        return noisy, float(np.sqrt(np.mean((way * facing[seen]) ** 2)))
+
+    @cached_property
+    def _normals(self) -> Float64 | None:
+        """Of the mesh at the points (N, 3)."""
+        if self.mesh is None:
+            return None
+        return face_normals(self.mesh)[points_to_mesh(self.clean, self.mesh).face]
+
+    def _rng(self, level: float) -> np.random.Generator:
+        return np.random.default_rng([len(self.clean), round(1e5 * level)])
 
 
 @dataclass(frozen=True)
@@ -123,37 +169,67 @@ def calibrate(
     denoiser: Denoiser,
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = CALIBRATION_LEVELS,
+    more: Sequence[ValidationShape] = (),
 ) -> Calibration:
-    """Look at known noise; fit what leads from scores, layers and readings to sigma."""
-    clouds = [(shape, level) for shape in shapes for level in levels]
-    read = np.array([_read_noise(denoiser, shape, level) for shape, level in clouds])
-    rms, spacing, sigma, readings = read.T
-    calibration = fit_calibration(rms, spacing, sigma)
-    if not np.isnan(readings).any():
-        return replace(calibration, read=fit_calibration(readings, spacing, sigma))
-    wide = []
-    for (shape, level), (rms, spacing, sigma, _) in zip(clouds, read):
-        about = calibration.sigma(rms, spacing)
-        # From somewhat below where it counts, so that what is fitted does not end there.
-        if is_wide(about / CALIBRATED_FROM, spacing):
-            noisy = shape.noisy(level)
-            frame = frame_cloud(noisy)
-            everywhere = np.ones(len(noisy), dtype=bool)
-            layer = layer_of([(noisy, everywhere)], about * frame.scale, frame.spacing)
-            if layer is not None:
-                wide.append((rms, layer / frame.scale, spacing, sigma))
-    return replace(calibration, wide=fit_wide_calibration(*zip(*wide)) if wide else None)
-
-
-def _read_noise(denoiser: Denoiser, shape: ValidationShape, level: float) -> tuple[float, ...]:
     """
-    Trimmed RMS of a noisy shape's scores, its spacing, true noise, and what its points read.
+    Look at known noise; fit what leads from scores, and from all that is seen, to sigma.
 
-    In the network's frame; the last is NaN where points do not read.
+    Parameters
+    ----------
+    shapes : looked at under Gaussian noise of all levels.
+    more : looked at under every second level, for the fit alone, which has much to tell apart:
+        walls, edges, relief.
     """
-    noisy = shape.noisy(level)
+    known = [_read(denoiser, *cloud) for shape in shapes for cloud in _gaussian(shape, levels)]
+    calibration = fit_calibration(
+        [r.rms for r in known], [r.spacing for r in known], [r.sigma for r in known]
+    )
+    gaussian = [
+        _read(denoiser, *cloud)
+        for number, shape in enumerate(more)
+        for cloud in _gaussian(shape, levels[number % 2 :: 2])
+    ]
+    others = [_read(denoiser, *cloud) for cloud in _other_noise([*shapes, *more], max(levels))]
+    weighed = [*((r, 1.0) for r in [*known, *gaussian]), *((r, OTHER_WEIGHT) for r in others)]
+    # From somewhat below where it counts, so that what is fitted does not end there.
+    least = CALIBRATED_FROM * FITTED_FROM
+    fitted = [(r.signs, r.sigma, w) for r, w in weighed if r.sigma > least * r.spacing]
+    if not fitted or any(signs is None for signs, _, _ in fitted):
+        return calibration
+    return replace(calibration, fit=fit_noise(*zip(*fitted)))
+
+
+def _gaussian(shape: ValidationShape, levels: Sequence[float]) -> Iterator[tuple[Float64, float]]:
+    """A shape under Gaussian noise of some levels, and that noise."""
+    for level in levels:
+        noisy = shape.noisy(level)
+        yield noisy, float((noisy - shape.clean).std())
+
+
+def _other_noise(shapes: Sequence[ValidationShape], most: float) -> Iterator[tuple[Float64, float]]:
+    """Each shape once as a scanner sees it and once under another pattern, in turn."""
+    for number, shape in enumerate(shapes):
+        level = most * (1.0 + number % 3) / 3.0
+        scanned = shape.scanned(level)
+        if scanned is not None:
+            yield scanned
+        noisy = shape.patterned(OTHER_PATTERNS[number // 3 % len(OTHER_PATTERNS)], level)
+        yield noisy, float((noisy - shape.clean).std())
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What a cloud shows of its noise (`signs_of`), and the truth; in the network's frame."""
+
+    rms: float
+    spacing: float
+    sigma: float
+    signs: Float64 | None
+
+
+def _read(denoiser: Denoiser, noisy: Float64, sigma: float) -> _Reading:
+    """Look at a noisy cloud (N, 3) of known noise."""
     frame = frame_cloud(noisy)
     look = denoiser.sampler.first_look(frame.enter(noisy))
-    sigma = float((noisy - shape.clean).std())
-    readings = look.noise() if look.reads_noise else math.nan
-    return trimmed_rms(look.scores), frame.spacing / frame.scale, sigma / frame.scale, readings
+    spacing = frame.spacing / frame.scale
+    return _Reading(trimmed_rms(look.scores), spacing, sigma / frame.scale, signs_of(look, spacing))
