@@ -26,7 +26,7 @@ def test_a_checkpoint_is_released_with_its_validation(
     assert main(lost) == 2  # before any work is done
     assert "absent does not exist; create it first" in capsys.readouterr().err
     words = ["release", f"{run}/{CHECKPOINT}", str(tmp_path / "mine")]
-    data = ["--data", str(tmp_path / "data"), "--points", "1000"]
+    data = ["--data", str(tmp_path / "data"), "--points", "1000", "--made", "2"]
     assert main([*words, *data, *common]) == 0
     table = capsys.readouterr().out.splitlines()
     assert len(table) == 4

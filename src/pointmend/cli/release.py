@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 # Noise reads as well on shapes trained on as on others, and the more shapes, the better the fit.
 TRAINED_TO_CALIBRATE = 100
-# Thin-walled shapes (and as many solid ones), bodies with relief, with limbs: what collections have
-# few of, and what looks like other noise than it has.
-MADE_TO_CALIBRATE = (40, 16, 24)
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Release:
 
     Validated on the validation shapes of DATA (its folder val, and the benchmark's own validation
     names). Calibrated on these and, at the least resolution, on up to a hundred meshes trained on
-    and on shapes made for it.
+    and on shapes made for it (`--made`).
     """
 
     checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
@@ -51,6 +48,8 @@ class Release:
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: all)")
     ] = None
     """Validate on this many of the validation shapes, evenly picked; all of them calibrate."""
+    made: Annotated[int, tyro.conf.arg(metavar="N")] = 40
+    """Calibrate on so many thin and solid made shapes each, and half as many with relief, limbs."""
     cache: Annotated[
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: user's cache)")
     ] = None
@@ -78,7 +77,7 @@ class Release:
         known = [s for n in self.points for s in validation_shapes(sources, n, cache)]
         trained = [source for source in library.training if source.mesh is not None]
         few = trained[:: math.ceil(max(len(trained), 1) / TRAINED_TO_CALIBRATE)]
-        made = with_made_shapes(Library([], []), *MADE_TO_CALIBRATE).training
+        made = with_made_shapes(Library([], []), self.made, self.made // 2, self.made // 2).training
         seen = validation_shapes([*few, *made], min(self.points), cache)
         every = max(1, len(sources) // self.shapes) if self.shapes else 1
         names = {source.name for source in sources[::every][: self.shapes]}
