@@ -79,6 +79,9 @@ class Release:
         few = trained[:: math.ceil(max(len(trained), 1) / TRAINED_TO_CALIBRATE)]
         made = with_made_shapes(Library([], []), self.made, self.made // 2, self.made // 2).training
         seen = validation_shapes([*few, *made], min(self.points), cache)
+        # Wide noise on flat sides alone reads short if fitted to other shapes only.
+        solid = [source for source in made if source.name.startswith("solid")][::2]
+        seen += validation_shapes(solid, max(self.points), cache)
         every = max(1, len(sources) // self.shapes) if self.shapes else 1
         names = {source.name for source in sources[::every][: self.shapes]}
         shapes = [shape for shape in known if shape.name in names]
