@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointmend.errors import InputError
 
-from .first_look import FirstLook, trimmed, trimmed_rms
+from .first_look import FirstLook, trimmed
 
 Float64 = NDArray[np.float64]
 
@@ -59,11 +59,12 @@ def signs_of(look: FirstLook, spacing: float) -> Float64 | None:
     wide, wider = np.median(look.spreads[:, -2:], axis=0)
     near = np.percentile(look.spreads[:, 1], 25.0)
     short, long = np.percentile(lengths, (5.0, 90.0))
-    measured = np.array([trimmed_rms(look.scores), wide, wider, near, long, short]) / spacing
-    rms, *others = np.log(np.maximum(measured, LEAST_LENGTH)).tolist()
+    rms = np.sqrt(squared.mean())
+    measured = np.array([rms, wide, wider, near, long, short]) / spacing
+    first, *others = np.log(np.maximum(measured, LEAST_LENGTH)).tolist()
     heavy = np.sqrt(np.mean(squared**2)) / max(squared.mean(), np.finfo(np.float64).tiny)
     light = np.percentile(look.tails[:, -2], 25.0)
-    return np.array([rms, np.log(spacing), *others, heavy, light])
+    return np.array([first, np.log(spacing), *others, heavy, light])
 
 
 @dataclass(frozen=True)

@@ -125,10 +125,9 @@ class PatchScorer:
         if first_call:
             self._initial.append((current, cloud.positions, self.network.spreads(cloud)))
             if cloud.planes is not None:
-                seen_at = cloud.planes.rows(asked)
                 points = self.patches.members[rows].reshape(-1)[asked.cpu().numpy()]
-                self._spreads[points] = seen_at.spread[:, :, 0].cpu().double().numpy()
-                self._tails[points] = seen_at.tails.cpu().double().numpy()
+                self._spreads[points] = cloud.planes.spread[asked, :, 0].cpu().double().numpy()
+                self._tails[points] = cloud.planes.tails[asked].cpu().double().numpy()
         initial, start, _ = self._initial[number]
         times = torch.full((len(cloud.positions),), time, device=self.device)
         near = self.network.needed(cloud, asked)

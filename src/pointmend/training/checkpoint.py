@@ -88,7 +88,8 @@ def read_mean(paths: Sequence[Path]) -> tuple[dict[str, Tensor], RunState]:
     tensors, state = read[0]
     if len(read) == 1:
         return tensors, state
-    if any(set(other) != set(tensors) for other, _ in read[1:]):
+    sizes = [{name: tensor.shape for name, tensor in each.items()} for each, _ in read]
+    if any(other != sizes[0] for other in sizes):
         raise InputError("the mean of different networks or optimisers cannot be continued")
     mean = {}
     for name in tensors:
