@@ -1,6 +1,5 @@
 """Geometry: triangle meshes, read from files, measured, and sampled evenly."""
 
-import heapq
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
@@ -163,35 +162,42 @@ def poisson_disk(mesh: Mesh, count: int, rng: np.random.Generator, oversampling:
 
 
 def _eliminate(candidates: Floats, count: int, reach: float, least: float) -> Ints:
-    """Indices of ``count`` candidates left after removing the most crowded one again and again."""
-    total = len(candidates)
+    """
+    Indices of ``count`` candidates left after removing the most crowded one again and again.
+
+    Crowding only ever falls, so who is more crowded than all its neighbours goes before any of
+    them, whatever happens elsewhere. And as many as are still to go lie at or above some crowding:
+    of those every such one does go. All of them are removed at once.
+    """
+    total = left = len(candidates)
     pairs = cKDTree(candidates).query_pairs(reach, output_type="ndarray")
     gap = np.linalg.norm(candidates[pairs[:, 0]] - candidates[pairs[:, 1]], axis=1)
     crowding = (1.0 - np.clip(gap, least, reach) / reach) ** 8
-    owner = pairs.ravel(order="F")
-    order = np.argsort(owner, kind="stable")
-    neighbour = pairs[:, ::-1].ravel(order="F")[order]
-    weight = np.tile(crowding, 2)[order]
-    start = np.searchsorted(owner[order], np.arange(total + 1)).tolist()
-    crowd = np.bincount(owner, weights=np.tile(crowding, 2), minlength=total)
+    one, other = pairs.T.copy()
 
-    # Crowding only ever falls, so an entry of the heap is an upper bound: one that turns out stale
-    # goes back with its present value, instead of every neighbour being moved at every removal.
-    heap = list(zip((-crowd).tolist(), range(total), strict=True))
-    heapq.heapify(heap)
+    def crowded(by_one: Ints, by_other: Ints) -> Floats:
+        """How much pairs (rows of them) crowd their other, and their one end: (total,)."""
+        at_other = np.bincount(other[by_one], crowding[by_one], total)
+        at_one = np.bincount(one[by_other], crowding[by_other], total)
+        return np.asarray(at_other + at_one)
+
+    every = np.arange(len(pairs))
+    crowd = crowded(every, every)
     alive = np.ones(total, dtype=bool)
-    left = total
     while left > count:
-        stored, index = heap[0]
-        present = -crowd.item(index)
-        if present > stored:
-            heapq.heapreplace(heap, (present, index))
-            continue
-        heapq.heappop(heap)
-        alive[index] = False
-        left -= 1
-        rows = slice(start[index], start[index + 1])
-        crowd[neighbour[rows]] -= weight[rows]
+        crowded_most = np.zeros(total, dtype=bool)
+        living = np.flatnonzero(alive)
+        # The first of those that are equally crowded go first, here and between neighbours.
+        order = np.argsort(-crowd[living], kind="stable")
+        crowded_most[living[order[: left - count]]] = True
+        one_wins = (crowd[one] > crowd[other]) | ((crowd[one] == crowd[other]) & (one < other))
+        crowded_most[np.where(one_wins, other, one)] = False
+        alive &= ~crowded_most
+        left -= int(np.count_nonzero(crowded_most))
+        without_one, without_other = crowded_most[one], crowded_most[other]
+        crowd -= crowded(np.flatnonzero(without_one), np.flatnonzero(without_other))
+        stay = ~(without_one | without_other)
+        one, other, crowding = one[stay], other[stay], crowding[stay]
     return np.flatnonzero(alive)
 
 
