@@ -68,24 +68,26 @@ def test_the_hash_follows_the_geometry(folder: Path) -> None:
 
 def test_made_shapes_can_be_added(folder: Path) -> None:
     library = open_library(folder, lambda line: None)
-    more = with_made_shapes(library, 2, 1, 1)
+    counts = {"thin": 2, "relief": 1, "limbs": 1, "shells": 1}
+    more = with_made_shapes(library, **counts)
     assert more.training[: len(library.training)] == library.training
     added = more.training[len(library.training) :]
     assert [source.name for source in added] == [
         "thin-000",
         "thin-001",
+        "shell-000",
         "limbs-000",
         "solid-000",
         "solid-001",
         "relief-000",
     ]
-    assert len({source.digest for source in added}) == 6
-    assert all(0.01 < source.most_noise < 0.1 for source in added[:3])
-    assert [source.most_noise for source in added[3:]] == [np.inf] * 3
+    assert len({source.digest for source in added}) == 7
+    assert all(0.01 < source.most_noise < 0.1 for source in added[:4])
+    assert [source.most_noise for source in added[4:]] == [np.inf] * 3
     # Walls are also shown with points farther apart than they are thick.
-    counts = [min(source.resolutions) for source in added]
-    assert counts == [5_000, 5_000, 10_000, 10_000, 10_000, 10_000]
-    assert more.digest == with_made_shapes(library, 2, 1, 1).digest != library.digest
+    fewest = [min(source.resolutions) for source in added]
+    assert fewest == [5_000, 5_000, 5_000, 10_000, 10_000, 10_000, 10_000]
+    assert more.digest == with_made_shapes(library, **counts).digest != library.digest
     assert more.validation == library.validation
 
 

@@ -57,11 +57,12 @@ def test_made_shapes_take_part_when_the_settings_say_so(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sitting, "build_shape", partial(build_shape, resolutions=(1000,)))
-    made = {"thin_shapes": 1, "relief_shapes": 1, "limb_shapes": 1}
+    made = {"thin_shapes": 1, "relief_shapes": 1, "limb_shapes": 1, "shell_shapes": 1}
     session = Session(replace(plan, settings=made), no_warning)
     assert [shape.name for shape in session.trainer.shapes] == [
         "ball",
         "thin-000",
+        "shell-000",
         "limbs-000",
         "solid-000",
         "relief-000",

@@ -49,7 +49,7 @@ class Release:
     ] = None
     """Validate on this many of the validation shapes, evenly picked; all of them calibrate."""
     made: Annotated[int, tyro.conf.arg(metavar="N")] = 40
-    """Calibrate on so many thin and solid made shapes each, and half as many with relief, limbs."""
+    """Calibrate on so many thin, solid and cast made shapes each, half as many of other kinds."""
     cache: Annotated[
         Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: user's cache)")
     ] = None
@@ -77,7 +77,10 @@ class Release:
         known = [s for n in self.points for s in validation_shapes(sources, n, cache)]
         trained = [source for source in library.training if source.mesh is not None]
         few = trained[:: math.ceil(max(len(trained), 1) / TRAINED_TO_CALIBRATE)]
-        made = with_made_shapes(Library([], []), self.made, self.made // 2, self.made // 2).training
+        half = self.made // 2
+        made = with_made_shapes(
+            Library([], []), thin=self.made, relief=half, limbs=half, shells=self.made
+        ).training
         seen = validation_shapes([*few, *made], min(self.points), cache)
         # Wide noise on flat sides alone reads short if fitted to other shapes only.
         solid = [source for source in made if source.name.startswith("solid")][::2]

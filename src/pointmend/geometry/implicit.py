@@ -45,6 +45,12 @@ def mesh_of(distance: Distance, cells: int) -> Mesh:
     return Mesh(_onto(distance, _middles(np.argwhere(passed), cells), width), faces)
 
 
+def joined(one: Floats, other: Floats, blend: float) -> Floats:
+    """Distances (N,) from two bodies as one that blends where both are about as far (above 0)."""
+    overlap = np.maximum(blend - np.abs(one - other), 0.0)
+    return np.asarray(np.minimum(one, other) - overlap**2 / (4.0 * blend))
+
+
 def _middles(index: NDArray[np.int64], cells: int) -> Floats:
     """The middles (N, 3) of cells (N, 3) of a grid with so many along each axis."""
     return (2.0 / cells) * (index.astype(np.float64) + 0.5) - 1.0

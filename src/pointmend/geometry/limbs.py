@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .implicit import mesh_of
+from .implicit import joined, mesh_of
 from .procedural import fitted
 from .thin import Walls, log_uniform
 
@@ -57,15 +57,16 @@ def _creature(rng: np.random.Generator) -> Walls:
 
 def _walk(start: Floats, length: float, count: int, rng: np.random.Generator) -> Floats:
     """Joints (count + 1, 3) of a path that bends at each and stays within reach."""
-    joints, way = [start], _direction(rng)
+    joints, way = [start], direction(rng)
     for _ in range(count):
-        way = way + 0.6 * _direction(rng)
+        way = way + 0.6 * direction(rng)
         way /= np.linalg.norm(way)
         joints.append(np.clip(joints[-1] + length * way, -REACH, REACH))
     return np.array(joints)
 
 
-def _direction(rng: np.random.Generator) -> Floats:
+def direction(rng: np.random.Generator) -> Floats:
+    """A unit vector (3,), all directions as likely."""
     way = rng.standard_normal(3)
     result: Floats = way / np.linalg.norm(way)
     return result
@@ -86,8 +87,7 @@ def _blended(x: Floats, cones: Floats, blend: float) -> Floats:
         radius = cone[6] + share * (cone[7] - cone[6])
         off = x - start - share[:, None] * along
         far = np.sqrt(np.einsum("ij,ij->i", off, off)) - radius
-        overlap = np.maximum(blend - np.abs(result - far), 0.0)
-        result = np.minimum(result, far) - overlap**2 / (4.0 * blend)
+        result = joined(result, far, blend)
     return result
 
 
@@ -106,10 +106,10 @@ def _frame(rng: np.random.Generator) -> Walls:
         on = bars[int(rng.integers(len(bars)))]
         at = rng.uniform(on[0] - on[1], on[0] + on[1])
         axis = (axis + int(rng.integers(1, 3))) % 3
-    return Walls(mesh_of(lambda x: _joined(x, bars, rounded), CELLS), 2.0 * half)
+    return Walls(mesh_of(lambda x: _boxes(x, bars, rounded), CELLS), 2.0 * half)
 
 
-def _joined(x: Floats, bars: list[tuple[Floats, Floats]], rounded: float) -> Floats:
+def _boxes(x: Floats, bars: list[tuple[Floats, Floats]], rounded: float) -> Floats:
     """Distances (N,) of points (N, 3) from boxes (middle, half sides) with rounded edges."""
     result = np.full(len(x), 4.0)
     for middle, half in bars:

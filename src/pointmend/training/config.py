@@ -47,6 +47,7 @@ class TrainingConfig:
         data folder, and as many solid ones: ready-made collections have few of them.
     relief_shapes : bodies with fine relief (`geometry/relief.py`) that are added likewise.
     limb_shapes : bodies with limbs and frames of bars (`geometry/limbs.py`), likewise.
+    shell_shapes : cast parts with walls, ribs and bosses (`geometry/shells.py`), likewise.
     batch : patches per step and process.
     optimiser : AdamW for all weights, or Muon for the matrices of inner layers, which learns as
         much from about a third of the patches, and AdamW for the others.
@@ -71,6 +72,7 @@ class TrainingConfig:
     thin_shapes: int = 0
     relief_shapes: int = 0
     limb_shapes: int = 0
+    shell_shapes: int = 0
     batch: int = 8
     optimiser: Method = "adamw"
     learning_rate: float = 1.5e-3

@@ -25,6 +25,7 @@ from pointmend.geometry.meshes import (
 from pointmend.geometry.neighbours import nearest
 from pointmend.geometry.relief import relief_shape
 from pointmend.geometry.sample_cache import cached_poisson_disk
+from pointmend.geometry.shells import shell_shape
 from pointmend.geometry.thin import solid_shape, thin_shape
 
 from .shapes import MeshSurface, SampledSurface, Shape
@@ -149,7 +150,9 @@ def open_library(folder: Path, warn: Warn) -> Library:
     return library
 
 
-def with_made_shapes(library: Library, thin: int, relief: int, limbs: int) -> Library:
+def with_made_shapes(
+    library: Library, *, thin: int = 0, relief: int = 0, limbs: int = 0, shells: int = 0
+) -> Library:
     """
     The library with shapes made here, always the same ones.
 
@@ -158,10 +161,12 @@ def with_made_shapes(library: Library, thin: int, relief: int, limbs: int) -> Li
     thin : how many thin-walled shapes, and how many solid ones.
     relief : how many bodies with fine relief.
     limbs : how many bodies with limbs, and frames of bars.
+    shells : how many parts as they are cast, with walls, ribs and bosses.
     """
     made: list[Source] = []
     for kind, count, make, resolutions in (
         ("thin", thin, thin_shape, THIN_RESOLUTIONS),
+        ("shell", shells, shell_shape, THIN_RESOLUTIONS),
         ("limbs", limbs, limb_shape, RESOLUTIONS),
     ):
         for number in range(count):

@@ -74,7 +74,11 @@ class Session:
         weights: ScoreNetwork | None = load_model(plan.init)[0] if plan.init else None
         found = open_library(plan.data, warn)
         self.library = with_made_shapes(
-            found, config.thin_shapes, config.relief_shapes, config.limb_shapes
+            found,
+            thin=config.thin_shapes,
+            relief=config.relief_shapes,
+            limbs=config.limb_shapes,
+            shells=config.shell_shapes,
         )
         shapes = _build_shapes(self.library.training, plan.cache)
         keep_freed_memory()
