@@ -87,6 +87,7 @@ def test_signs_are_those_of_the_distribution() -> None:
     shorter = np.sort(lengths)[:490]
     assert signs[7] == pytest.approx(np.sqrt(np.mean(shorter**4)) / np.mean(shorter**2))
     assert signs[8] == pytest.approx(np.quantile(what.tails[:, 1], 0.25))
+    assert np.exp(signs[9]) == pytest.approx(np.quantile(what.spreads[:, 0], 0.05) / 0.02)
 
 
 def test_signs_do_not_depend_on_the_unit_but_for_that_of_the_spacing() -> None:
@@ -108,6 +109,12 @@ def test_who_sees_no_planes_shows_nothing() -> None:
     assert signs_of(replace(what, spreads=what.spreads[:, :0]), 0.02) is None
     assert signs_of(replace(what, tails=what.tails[:, :0]), 0.02) is None
     assert signs_of(what.rows(slice(0)), 0.02) is None
+
+
+def test_a_fit_made_with_fewer_signs_does_without_the_last() -> None:
+    signs, sigma = readings(100)
+    fit = fit_noise(signs[:, :8], sigma)
+    assert fit.sigma(signs[0]) == fit.sigma(signs[0, :8])
 
 
 def test_it_survives_a_file() -> None:

@@ -81,7 +81,9 @@ class Release:
         made = with_made_shapes(
             Library([], []), thin=self.made, relief=half, limbs=half, shells=self.made
         ).training
-        seen = validation_shapes([*few, *made], min(self.points), cache)
+        walls = [source for source in made if source.name.startswith(("thin", "shell"))]
+        others = [source for source in made if not source.name.startswith(("thin", "shell"))]
+        seen = validation_shapes([*few, *others], min(self.points), cache)
         # Wide noise on flat sides alone reads short if fitted to other shapes only.
         solid = [source for source in made if source.name.startswith("solid")][::2]
         seen += validation_shapes(solid, max(self.points), cache)
@@ -100,6 +102,7 @@ class Release:
             after=tell,
             calibrate_on=known,
             calibrate_more=seen,
+            calibrate_walls=validation_shapes(walls, min(self.points), cache),
             mix=self.mix,
         )
         rows = card.facts.get("validation", [])

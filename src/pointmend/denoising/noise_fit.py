@@ -33,7 +33,7 @@ RIDGE = 1e-2
 
 def signs_of(look: FirstLook, spacing: float) -> Float64 | None:
     """
-    What tells the noise of a cloud, as numbers of order one: (9,); None where planes are not seen.
+    What tells the noise of a cloud, as numbers of order one: (10,); None where planes are not seen.
 
     Scores grow short where noise is wide, the more so the flatter a shape is; points spread about
     planes by more than the noise, the more so the more a shape is bent or the thinner its walls
@@ -50,7 +50,8 @@ def signs_of(look: FirstLook, spacing: float) -> Float64 | None:
     Logarithms of the trimmed RMS of the scores over the spacing and of the spacing; medians of the
     spreads at the two largest scales, and the lower quartile of those about 32 points; a tenth and
     nineteen twentieths of the scores are longer than the next two; the tails of the scores, and the
-    lower quartile of those of the distances from planes.
+    lower quartile of those of the distances from planes; and, by which the two sides of a wall are
+    told best, what a twentieth of the spreads at the smallest scale stay below.
     """
     if not look.spreads.shape[1] or not look.tails.shape[1] or not len(look.scores):
         return None
@@ -58,13 +59,14 @@ def signs_of(look: FirstLook, spacing: float) -> Float64 | None:
     lengths = np.sqrt(np.sum(look.scores**2, axis=1))
     wide, wider = np.median(look.spreads[:, -2:], axis=0)
     near = np.percentile(look.spreads[:, 1], 25.0)
+    nearest = np.percentile(look.spreads[:, 0], 5.0)
     short, long = np.percentile(lengths, (5.0, 90.0))
     rms = np.sqrt(squared.mean())
-    measured = np.array([rms, wide, wider, near, long, short]) / spacing
-    first, *others = np.log(np.maximum(measured, LEAST_LENGTH)).tolist()
+    measured = np.array([rms, wide, wider, near, long, short, nearest]) / spacing
+    first, *others, last = np.log(np.maximum(measured, LEAST_LENGTH)).tolist()
     heavy = np.sqrt(np.mean(squared**2)) / max(squared.mean(), np.finfo(np.float64).tiny)
     light = np.percentile(look.tails[:, -2], 25.0)
-    return np.array([first, np.log(spacing), *others, heavy, light])
+    return np.array([first, np.log(spacing), *others, heavy, light, last])
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class NoiseFit:
     From `signs_of` a cloud to its noise: the trimmed RMS of the scores, times exp(q).
 
     q is a quadratic of the signs, each as -1 to 1 between the least and the greatest it was fitted
-    to, and held there beyond.
+    to, and held there beyond. Models made before a sign was added do without it.
 
     Attributes
     ----------
@@ -86,8 +88,9 @@ class NoiseFit:
     factors: tuple[float, ...]
 
     def sigma(self, signs: Float64) -> float:
-        """The noise level in the network's frame, by signs (F,)."""
-        terms = _terms(signs, np.array(self.least), np.array(self.greatest))
+        """The noise level in the network's frame, by the first F of the signs of a cloud."""
+        known = signs[: len(self.least)]
+        terms = _terms(known, np.array(self.least), np.array(self.greatest))
         return float(np.exp(signs[0] + signs[1] + terms @ np.array(self.factors)))
 
     def to_dict(self) -> dict[str, Any]:

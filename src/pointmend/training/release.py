@@ -69,6 +69,7 @@ def release(
     after: Callable[[Score], None] = lambda score: None,
     calibrate_on: Sequence[ValidationShape] = (),
     calibrate_more: Sequence[ValidationShape] = (),
+    calibrate_walls: Sequence[ValidationShape] = (),
     mix: Sequence[str] = (),
 ) -> ModelCard:
     """
@@ -80,7 +81,8 @@ def release(
     shapes : validation shapes; they decide the figures on the card.
     calibrate_on : shapes that decide the calibration, which needs many but costs little; the same
         when there are none.
-    calibrate_more : shapes that take part in the fit of noise besides (`calibrate`).
+    calibrate_more, calibrate_walls : shapes that take part in the fit of noise besides
+        (`calibrate`).
     mix : models whose weights are mixed in (`mixed`): names in the box, or files; one that is named
         twice counts twice.
     """
@@ -94,7 +96,10 @@ def release(
     if shapes:
         device = torch.device("cpu")
         table = calibrate(
-            Denoiser(network, card, device), calibrate_on or shapes, more=calibrate_more
+            Denoiser(network, card, device),
+            calibrate_on or shapes,
+            more=calibrate_more,
+            walls=calibrate_walls,
         )
         card = ModelCard(network.config, table.to_dict(), facts)
         scores = validate(Denoiser(network, card, device), shapes, levels, after=after)

@@ -170,6 +170,7 @@ def calibrate(
     shapes: Sequence[ValidationShape],
     levels: Sequence[float] = CALIBRATION_LEVELS,
     more: Sequence[ValidationShape] = (),
+    walls: Sequence[ValidationShape] = (),
 ) -> Calibration:
     """
     Look at known noise; fit what leads from scores, and from all that is seen, to sigma.
@@ -178,7 +179,9 @@ def calibrate(
     ----------
     shapes : looked at under Gaussian noise of all levels.
     more : looked at under every second level, for the fit alone, which has much to tell apart:
-        walls, edges, relief.
+        edges, relief.
+    walls : looked at under all levels, for the fit alone: noise is hardest to tell where sides
+        come in pairs.
     """
     known = [_read(denoiser, *cloud) for shape in shapes for cloud in _gaussian(shape, levels)]
     calibration = fit_calibration(
@@ -189,7 +192,9 @@ def calibrate(
         for number, shape in enumerate(more)
         for cloud in _gaussian(shape, levels[number % 2 :: 2])
     ]
-    others = [_read(denoiser, *cloud) for cloud in _other_noise([*shapes, *more], max(levels))]
+    gaussian += [_read(denoiser, *cloud) for shape in walls for cloud in _gaussian(shape, levels)]
+    every = [*shapes, *more, *walls]
+    others = [_read(denoiser, *cloud) for cloud in _other_noise(every, max(levels))]
     weighed = [*((r, 1.0) for r in [*known, *gaussian]), *((r, OTHER_WEIGHT) for r in others)]
     # From somewhat below where it counts, so that what is fitted does not end there.
     least = CALIBRATED_FROM * FITTED_FROM
