@@ -50,16 +50,15 @@ def signs_of(look: FirstLook, spacing: float) -> Float64 | None:
     Logarithms of the trimmed RMS of the scores over the spacing and of the spacing; medians of the
     spreads at the two largest scales, and the lower quartile of those about 32 points; a tenth and
     nineteen twentieths of the scores are longer than the next two; the tails of the scores, and the
-    lower quartile of those of the distances from planes; and, by which the two sides of a wall are
-    told best, what a twentieth of the spreads at the smallest scale stay below.
+    lower quartile of those of the distances from planes; and the lower quartile of the spreads at
+    the smallest scale, which both sides of a wall change least.
     """
     if not look.spreads.shape[1] or not look.tails.shape[1] or not len(look.scores):
         return None
     squared = trimmed(look.scores)
     lengths = np.sqrt(np.sum(look.scores**2, axis=1))
     wide, wider = np.median(look.spreads[:, -2:], axis=0)
-    near = np.percentile(look.spreads[:, 1], 25.0)
-    nearest = np.percentile(look.spreads[:, 0], 5.0)
+    nearest, near = np.percentile(look.spreads[:, :2], 25.0, axis=0)
     short, long = np.percentile(lengths, (5.0, 90.0))
     rms = np.sqrt(squared.mean())
     measured = np.array([rms, wide, wider, near, long, short, nearest]) / spacing
