@@ -8,6 +8,7 @@ import torch
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.errors import InputError
 from pointmend.geometry.procedural import bumpy_sphere, torus
+from pointmend.geometry.thin import thin_shape
 from pointmend.geometry.triangles import points_to_mesh
 from pointmend.network.config import DEFAULT
 from pointmend.network.score import ScoreNetwork
@@ -141,6 +142,30 @@ def test_noise_is_calibrated_by_all_that_is_seen(tmp_path: Path) -> None:
     assert calibrated.estimate_noise(seen).sigma == pytest.approx(across, rel=0.3)
     quiet = [ValidationShape("quiet", None, torus_shape.clean)]
     assert calibrate(denoiser, quiet, (0.0025,)).fit is None
+
+
+def test_walls_take_part_in_the_fit_alone(tmp_path: Path) -> None:
+    torus_shape, thin = validation_shapes(
+        [Source("torus", torus()), Source("thin", thin_shape(np.random.default_rng(0)).mesh)],
+        2000,
+        tmp_path,
+    )
+    network, card = load_model("default")
+    denoiser = Denoiser(network, ModelCard(card.network), torch.device("cpu"))
+    levels = (0.03, 0.04)
+    plain = calibrate(denoiser, [torus_shape], levels)
+    table = calibrate(denoiser, [torus_shape], levels, walls=[thin])
+    assert replace(table, fit=None) == replace(plain, fit=None)
+    assert table.fit is not None
+    errors = []
+    for fit in (plain.fit, table.fit):
+        learned = Denoiser(
+            network,
+            ModelCard(card.network, replace(table, fit=fit).to_dict()),
+            torch.device("cpu"),
+        )
+        errors.append(abs(learned.estimate_noise(thin.noisy(0.04)).sigma / 0.04 - 1.0))
+    assert errors[1] < min(0.05, errors[0])
 
 
 def test_a_scan_sees_one_side_and_is_noisy_along_its_rays(tmp_path: Path) -> None:
