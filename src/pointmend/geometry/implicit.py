@@ -51,6 +51,13 @@ def joined(one: Floats, other: Floats, blend: float) -> Floats:
     return np.asarray(np.minimum(one, other) - overlap**2 / (4.0 * blend))
 
 
+def from_box(x: Floats, half: Floats, rounded: float) -> Floats:
+    """Distances (N,) of points (N, 3) from a box of half sides (3,) whose edges are rounded."""
+    beyond = np.abs(x) - (half - rounded)
+    outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
+    return np.asarray(outside + np.minimum(beyond.max(axis=1), 0.0) - rounded)
+
+
 def _middles(index: NDArray[np.int64], cells: int) -> Floats:
     """The middles (N, 3) of cells (N, 3) of a grid with so many along each axis."""
     return (2.0 / cells) * (index.astype(np.float64) + 0.5) - 1.0

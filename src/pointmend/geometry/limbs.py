@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .implicit import joined, mesh_of
-from .procedural import fitted
+from .implicit import from_box, joined, mesh_of
 from .thin import Walls, log_uniform
 
 Floats = NDArray[np.float64]
@@ -32,9 +31,7 @@ def limb_shape(rng: np.random.Generator) -> Walls:
     are thick presses them to a line. `Walls.thinnest` is their least diameter.
     """
     walls = _creature(rng) if rng.random() < 0.7 else _frame(rng)
-    mesh = fitted(walls.mesh)
-    size = np.ptp(mesh.vertices, axis=0).max() / np.ptp(walls.mesh.vertices, axis=0).max()
-    return Walls(mesh, walls.thinnest * float(size))
+    return walls.fitted()
 
 
 def _creature(rng: np.random.Generator) -> Walls:
@@ -113,7 +110,5 @@ def _boxes(x: Floats, bars: list[tuple[Floats, Floats]], rounded: float) -> Floa
     """Distances (N,) of points (N, 3) from boxes (middle, half sides) with rounded edges."""
     result = np.full(len(x), 4.0)
     for middle, half in bars:
-        beyond = np.abs(x - middle) - (half - rounded)
-        outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
-        result = np.minimum(result, outside + np.minimum(beyond.max(axis=1), 0.0) - rounded)
+        result = np.minimum(result, from_box(x - middle, half, rounded))
     return result

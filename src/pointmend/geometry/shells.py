@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .implicit import Distance, joined, mesh_of
+from .implicit import Distance, from_box, joined, mesh_of
 from .limbs import direction
-from .procedural import fitted
 from .thin import Walls, log_uniform
 
 Floats = NDArray[np.float64]
@@ -49,10 +48,7 @@ def shell_shape(rng: np.random.Generator) -> Walls:
             result = np.maximum(result, -hole(x))
         return np.maximum(result, x @ opening - depth)
 
-    mesh = mesh_of(part, CELLS)
-    whole = fitted(mesh)
-    size = np.ptp(whole.vertices, axis=0).max() / np.ptp(mesh.vertices, axis=0).max()
-    return Walls(whole, wall * float(size))
+    return Walls(mesh_of(part, CELLS), wall).fitted()
 
 
 def _body(fillet: float, rng: np.random.Generator) -> Distance:
@@ -68,9 +64,7 @@ def _body(fillet: float, rng: np.random.Generator) -> Distance:
     def distance(x: Floats) -> Floats:
         result = np.full(len(x), 4.0)
         for middle, axes, half, rounded in blocks:
-            beyond = np.abs((x - middle) @ axes) - (half - rounded)
-            far = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
-            result = joined(result, far + np.minimum(beyond.max(axis=1), 0.0) - rounded, fillet)
+            result = joined(result, from_box((x - middle) @ axes, half, rounded), fillet)
         # What reaches beyond the grid would be cut off without a wall.
         return np.asarray(np.maximum(result, np.abs(x).max(axis=1) - 0.95))
 

@@ -29,14 +29,17 @@ class Walls:
     mesh: Mesh
     thinnest: float
 
+    def fitted(self) -> Walls:
+        """Moved and scaled to fill the unit sphere."""
+        _, radius = unit_sphere(self.mesh.vertices)
+        return Walls(fitted(self.mesh), self.thinnest / radius)
+
 
 def thin_shape(rng: np.random.Generator) -> Walls:
     """A closed thin-walled shape that fills the unit sphere."""
     kind = (_sheet, _ribs, _hollow_block, _tube)[int(rng.integers(4))]
     walls = kind(rng)
-    bent = _bent(walls.mesh, rng)
-    _, radius = unit_sphere(bent.vertices)
-    return Walls(fitted(bent), walls.thinnest / radius)
+    return Walls(_bent(walls.mesh, rng), walls.thinnest).fitted()
 
 
 def solid_shape(rng: np.random.Generator) -> Mesh:
