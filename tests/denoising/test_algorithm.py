@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Outcome, Progress, Sampler, Verdict
+from pointmend.denoising.amends import Amends
 from pointmend.denoising.calibration import Calibration, Curve
 from pointmend.denoising.first_look import FirstLook
 from pointmend.denoising.noise_fit import NoiseFit
@@ -29,15 +30,23 @@ class TrueScorer:
 
     calls: list[float] = []  # noqa: RUF012
     told: list[Float64] = []  # noqa: RUF012
+    owed: list[Amends | None] = []  # noqa: RUF012
 
     def __init__(self, network: Any, patches: Patches, *rest: Any) -> None:
         self.patches, self.rest = patches, rest
-        TrueScorer.calls, TrueScorer.told = [], []
+        TrueScorer.calls, TrueScorer.told, TrueScorer.owed = [], [], []
 
-    def __call__(self, x: Float64, time: float, sigma: Float64 | float = 0.0) -> Float64:
+    def __call__(
+        self,
+        x: Float64,
+        time: float,
+        sigma: Float64 | float = 0.0,
+        owed: Amends | None = None,
+    ) -> Float64:
         assert len(x) == len(self.patches.owner)
         TrueScorer.calls.append(time)
         TrueScorer.told.append(np.broadcast_to(sigma, len(x)))
+        TrueScorer.owed.append(owed)
         if len(self.rest) == 3:
             self.rest[2](len(self.patches.members))
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
@@ -224,7 +233,7 @@ def test_parts_of_a_cloud_are_told_what_is_left_of_the_noise_around_them(noisy: 
     thinning = Thinning(noisy, spacing=0.004)
     told: list[Float64] = []
 
-    def watch(self: Sampler, x: Float64, part: Any, sigma: Float64) -> Float64:
+    def watch(self: Sampler, x: Float64, part: Any, sigma: Float64, owed: Amends | None) -> Float64:
         told.append(sigma)
         return np.zeros_like(x)
 
@@ -238,6 +247,50 @@ def test_parts_of_a_cloud_are_told_what_is_left_of_the_noise_around_them(noisy: 
     assert len(told) > 1
     assert np.array_equal(told[0], around)
     assert np.all(told[1] < told[0])
+
+
+@pytest.mark.parametrize("mode", ["synchronised", "independent"])
+def test_from_the_second_step_on_points_are_owed_the_way_they_have_come(
+    noisy: Float64, mode: Mode
+) -> None:
+    what, reports = sampler(mode=mode, amends=0.3), list[Progress]()
+    run(what, noisy, reports)
+    first, second, *_ = TrueScorer.owed[-5:]
+    assert first is None
+    assert second is not None
+    assert second.share == 0.3
+    after = next(r.positions for r in reports if r.positions is not None)
+    members = what.construct_patches(noisy).members.reshape(-1)
+    rows = members if mode == "independent" else np.arange(len(noisy))
+    # With true scores every point of a place goes the same way, in all patches.
+    assert np.allclose(second.way, (noisy - after)[rows])
+    assert np.abs(second.way).max() > 0.0
+
+
+@pytest.mark.parametrize("options", [{"amends": 0.0}, {"plan": "decaying"}, {"plan": "generative"}])
+def test_nothing_is_owed_where_the_paper_owes_nothing(noisy: Float64, options: Any) -> None:
+    run(sampler(**options), noisy)
+    assert len(TrueScorer.owed) > 1
+    assert all(owed is None for owed in TrueScorer.owed)
+
+
+def test_parts_are_owed_the_way_of_their_own_points(noisy: Float64) -> None:
+    owed = Amends(noisy, 0.2)
+    part = np.arange(len(noisy)) % 3
+    seen: list[Amends | None] = []
+
+    class Watching(TrueScorer):
+        def __call__(self, x: Float64, *told: Any) -> Float64:
+            seen.append(told[-1])
+            return super().__call__(x, *told)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(algorithm, "PatchScorer", Watching)
+        sampler()._scores_in_parts(noisy, part, np.zeros(len(noisy)), owed)
+    for number, of_part in enumerate(seen):
+        assert of_part is not None
+        assert np.array_equal(of_part.way, noisy[part == number])
+    assert len(seen) == 3
 
 
 @pytest.mark.parametrize("mode", ["synchronised", "independent"])
@@ -268,3 +321,5 @@ def test_unknown_options_are_errors() -> None:
         SamplerOptions(mode=cast(Mode, "both"))
     with pytest.raises(InputError):
         SamplerOptions(overlap=0.5)
+    with pytest.raises(InputError, match="amends"):
+        SamplerOptions(amends=1.0)

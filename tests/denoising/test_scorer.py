@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from pointmend.denoising.amends import Amends
 from pointmend.denoising.scorer import LONGEST_SCORE, PatchScorer
 from pointmend.geometry.local import LocalGeometry
+from pointmend.geometry.neighbours import neighbour_table
 from pointmend.geometry.patches import cover_by_patches
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
@@ -119,6 +121,18 @@ def test_noise_can_be_told_for_each_point() -> None:
     louder[::3] = 0.03
     differs = np.any(told(louder) != everywhere, axis=1)
     assert np.array_equal(differs, louder > 0.02)
+
+
+def test_what_points_are_owed_is_added_to_their_scores() -> None:
+    network = awake(DEFAULT)
+    rng = np.random.default_rng(4)
+    x, way = 0.2 * rng.random((150, 3)), 0.01 * rng.standard_normal((150, 3))
+    # Patches as large as the cloud: all see the same neighbours as the cloud has.
+    patches = cover_by_patches(x, 150, 2.0)
+    scorer = PatchScorer(network, patches, torch.device("cpu"), batch=2)
+    plain, amended = scorer(x, 1.0), scorer(x, 1.0, owed=Amends(way, 0.2))
+    around = neighbour_table(torch.from_numpy(x), 150, DEFAULT.neighbours)
+    assert np.allclose(amended - plain, Amends(way, 0.2).around(around), atol=1e-12)
 
 
 def test_scores_beyond_all_training_are_no_scores() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pointmend.denoising import algorithm
 from pointmend.denoising.algorithm import Progress, Sampler
+from pointmend.denoising.amends import Amends
 from pointmend.denoising.denoiser import Denoiser, noise_of
 from pointmend.denoising.first_look import FirstLook
 from pointmend.denoising.options import SamplerOptions
@@ -36,7 +37,9 @@ class PlaneScorer:
     def __init__(self, network: Any, patches: Any, device: Any, batch: int, *rest: Any) -> None:
         self.patches = patches
 
-    def __call__(self, x: Float64, time: float, sigma: float = 0.0) -> Float64:
+    def __call__(
+        self, x: Float64, time: float, sigma: float = 0.0, owed: Amends | None = None
+    ) -> Float64:
         PlaneScorer.asked.append(len(x))
         flat = x[:, 2] - np.median(x[:, 2])
         return np.asarray(-flat[:, None] * np.array([0.0, 0.0, 1.0]))

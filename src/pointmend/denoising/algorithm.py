@@ -28,6 +28,7 @@ from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
+from .amends import Amends
 from .calibration import Calibration
 from .first_look import FirstLook, trimmed_rms
 from .noise_fit import FITTED_FROM, signs_of
@@ -128,6 +129,11 @@ class Sampler:
         """Whether the network is told the noise: if it listens, and the estimate can be trusted."""
         return self.network.config.told_noise and self.calibration_in_use is not None
 
+    @property
+    def makes_amends(self) -> bool:
+        """Whether points are given back what they were moved by together: in our own plans only."""
+        return self.options.amends > 0.0 and self.options.plan in ("aligned", "unaligned")
+
     def construct_patches(self, x: Float64) -> Patches:
         """Line 1: overlapping patches by farthest-point sampling."""
         size = self.options.patch_points
@@ -193,9 +199,17 @@ class Sampler:
         """The scores alone (N, 3) of `first_look`."""
         return self.first_look(x, sigma, wanted).scores
 
-    def _scores_in_parts(self, x: Float64, part: Int64, sigma: Float64) -> Float64:
+    def _scores_in_parts(
+        self, x: Float64, part: Int64, sigma: Float64, owed: Amends | None
+    ) -> Float64:
         """First scores (N, 3) of parts (N,) of a cloud (N, 3), told the noise (N,) left in it."""
-        return score_in_parts(x, part, lambda rows: self.first_scores(x[rows], sigma[rows]))
+
+        def score(rows: Int64) -> Float64:
+            patches = self.construct_patches(x[rows])
+            scorer = PatchScorer(self.network, patches, self.device, self.options.batch)
+            return scorer(x[rows], 1.0, sigma[rows], None if owed is None else owed.of(rows))
+
+        return score_in_parts(x, part, score)
 
     def run(
         self,
@@ -256,13 +270,16 @@ class Sampler:
         if independent:
             told = told[patches.members].reshape(-1)
         whole = x.copy()
+        start, owed = current, None
         for number, step in enumerate(plan):
+            if self.makes_amends and number > 0:
+                owed = Amends(start - current, self.options.amends)
             # At time t / tau that share of the noise is left.
             part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
             if part is not None:
-                scores = self._scores_in_parts(current, part, told * step.time)
+                scores = self._scores_in_parts(current, part, told * step.time, owed)
             elif number > 0 or shrunk != 1.0 or twice:
-                scores = scorer(current, step.time, told)
+                scores = scorer(current, step.time, told, owed)
             calls = number + 1 + twice
             current = step.advance(current, scores, rng)
             if spread:

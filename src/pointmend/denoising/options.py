@@ -34,6 +34,9 @@ class SamplerOptions:
         Table 3's OneStep, FixedSched ("decaying") and GDM ("generative", for a network trained so).
     bend : how much of an aligned plan's way lies in its first steps: times fall as (l / L)^bend.
         The paper's is 1; with more, later steps have less left to do.
+    amends : share of what a point's neighbours have been moved by on average that is added to its
+        score, back to where they came from (`Amends`). The paper's is 0; with more, details that
+        were taken for noise come back, and smooth surfaces keep a little more of it.
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.
@@ -46,6 +49,7 @@ class SamplerOptions:
     estimator: Estimator = "calibrated"
     plan: Plan = "aligned"
     bend: float = 1.6
+    amends: float = 0.2
     patch_points: int = 0
     overlap: float = 6.0
     batch: int = 4
@@ -58,5 +62,7 @@ class SamplerOptions:
             raise InputError("sampler.overlap and sampler.batch must be at least 1")
         if not 0.0 < self.bend < math.inf:
             raise InputError(f"sampler.bend is {self.bend}; it must be above 0")
+        if not 0.0 <= self.amends < 1.0:
+            raise InputError(f"sampler.amends is {self.amends}; it must be from 0 to below 1")
         if self.tile_points < 1000:
             raise InputError(f"sampler.tile_points is {self.tile_points}; at least 1000 are needed")

@@ -16,6 +16,7 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.patches import Patches
 from pointmend.network.score import ScoreNetwork
 
+from .amends import Amends
 from .first_look import FirstLook
 
 Float64 = NDArray[np.float64]
@@ -72,7 +73,13 @@ class PatchScorer:
         self._turns: list[Float64] = []
 
     @torch.inference_mode()
-    def __call__(self, x: Float64, time: float, sigma: Float64 | float = 0.0) -> Float64:
+    def __call__(
+        self,
+        x: Float64,
+        time: float,
+        sigma: Float64 | float = 0.0,
+        owed: Amends | None = None,
+    ) -> Float64:
         """
         Scores s(x | x^tau) of all points (Alg. 2, lines 9-11).
 
@@ -81,6 +88,7 @@ class PatchScorer:
         x : (N, 3) current positions; those of the first call are x^tau.
         time : t / tau.
         sigma : the noise of x^tau, or (N,) that around each point, 0 when it is not known.
+        owed : what is added to the scores for what the points have been moved by together.
 
         Returns
         -------
@@ -98,12 +106,15 @@ class PatchScorer:
             at = np.concatenate([place + i * self.patches.size for i, place in enumerate(owned)])
             asked = torch.from_numpy(at).to(self.device)
             seen = self._see(x, time, number, asked)
-            around = torch.from_numpy(noise[members.reshape(-1)]).to(self.device)
+            points = members.reshape(-1)
+            around = torch.from_numpy(noise[points]).to(self.device)
             told = self.network.compared(self._initial[number][2], around)
             answer = self.network.gradient(seen.cloud, seen.fused, seen.rows, asked, told)
             turned = np.repeat(self._turns[number], [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
-            scores[members.reshape(-1)[at]] = back
+            if owed is not None:
+                back += owed.of(points).around(seen.cloud.neighbours[asked])
+            scores[points[at]] = back
             self.after_patch(first + len(members))
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
         return scores

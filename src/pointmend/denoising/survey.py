@@ -191,7 +191,7 @@ def settles(
         return Verdict(before)
 
     # What is left after even times is what SETTLED was read at.
-    even = replace(sampler, options=replace(sampler.options, bend=1.0))
+    even = replace(sampler, options=replace(sampler.options, bend=1.0, amends=0.0))
     outcome = even.run(
         noisy,
         steps=TRIAL_STEPS,
