@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.network.config import DEFAULT, PAPER
 from pointmend.training.config import TrainingConfig
-from pointmend.training.patches import MORE_NOISE_IF_TOLD, TOLD_ERROR, draw_patch
+from pointmend.training.patches import MORE_NOISE_IF_TOLD, OVER_TOLD, TOLD_ERROR, draw_patch
 from pointmend.training.shapes import SampledSurface, Shape
 
 Float64 = NDArray[np.float64]
@@ -137,6 +137,17 @@ def test_noise_is_told_nearly_as_it_is_and_in_the_first_stage_only_half_of_the_t
     known = told[:, 0] > 0.0
     assert known.mean() == pytest.approx(0.5, abs=0.05)
     assert np.array_equal(told[known, 0], told[known, 1])
+
+
+def test_of_thin_walls_more_noise_is_told_than_there_is(sphere: Shape) -> None:
+    patch = draw_patch([sphere], TrainingConfig(patch_points=50), np.random.default_rng(9))
+    thin = replace(patch, shape=replace(sphere, most_noise=1.0))
+    rng = np.random.default_rng(0)
+    told = np.array([thin.told_noise(2, rng)[1] for _ in range(2000)])
+    ratio = np.log(told / TRAINING_SCHEDULE.sigma_bar[patch.t])
+    # The mean of a half-normal distribution.
+    assert ratio.mean() == pytest.approx(np.sqrt(2.0 / np.pi) * OVER_TOLD, abs=0.01)
+    assert np.quantile(ratio, 0.1) > -2.0 * TOLD_ERROR
 
 
 def test_who_is_told_the_noise_learns_from_more_of_it_on_thin_walls(sphere: Shape) -> None:

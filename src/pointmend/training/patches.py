@@ -28,6 +28,10 @@ MORE_NOISE_IF_TOLD = 1.5
 TOLD_ERROR = 0.05
 UNTOLD = 0.5
 
+# How much more noise than there is may be told of shapes with thin walls, whose noise is read so:
+# who has only been told the truth presses such walls together.
+OVER_TOLD = 0.12
+
 
 @dataclass(frozen=True)
 class TrainingPatch:
@@ -94,10 +98,14 @@ class TrainingPatch:
         What a network is told of the noise in each of its stages: (K,), 0 for nothing.
 
         Later stages know what the scores of the first have led to. Where walls are too thin for the
-        noise to go without being told, it always is.
+        noise to go without being told, it always is. Of thin walls more is told than there is, as
+        an estimate would.
         """
         sigma = float(TRAINING_SCHEDULE.sigma_bar[self.t])
-        told = np.full(stages, sigma * np.exp(TOLD_ERROR * rng.standard_normal()))
+        error = TOLD_ERROR * rng.standard_normal()
+        if np.isfinite(self.shape.most_noise):
+            error += OVER_TOLD * abs(rng.standard_normal())
+        told = np.full(stages, sigma * np.exp(error))
         if rng.random() < UNTOLD and sigma <= self.scale * self.shape.most_noise:
             told[0] = 0.0
         return told
