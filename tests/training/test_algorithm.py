@@ -55,8 +55,13 @@ TOLD = replace(DEFAULT, told_noise=True)
 @pytest.mark.parametrize("target", ["nearest", "projection"])
 @pytest.mark.parametrize(
     "more",
-    [{}, {"stages": 4, "followed_points": 60}, {"stages": 3, "anchored": True}],
-    ids=["two stages", "four stages", "anchored"],
+    [
+        {},
+        {"stages": 4, "followed_points": 60},
+        {"stages": 3, "anchored": True},
+        {"stages": 4, "followed_points": 60, "amends": 0.3},
+    ],
+    ids=["two stages", "four stages", "anchored", "amends"],
 )
 def test_the_loss_is_that_of_algorithm_1(
     shapes: list[Shape], network_config: NetworkConfig, target: Any, more: dict[str, Any]
@@ -99,8 +104,10 @@ def test_the_loss_is_that_of_algorithm_1(
             # Lines 8-9: a = alpha_bar_t, b = alpha_bar_{t - Delta}, Eq. 7 as printed.
             a, b = TRAINING_SCHEDULE.alpha_bar[t], TRAINING_SCHEDULE.alpha_bar[later]
             if t > later:
+                near = cloud.neighbours[:, 1:].numpy()
+                owed = config.amends * (patch.noisy - x)[near].mean(axis=1)
                 factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
-                x = x + factor * np.where(led, score, truth)
+                x = x + factor * np.where(led, score + owed, truth)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
 
 

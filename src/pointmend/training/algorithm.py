@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pointmend.denoising.amends import Amends
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
@@ -116,7 +117,7 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
     """
     mask, cloud = batch.mask, batch.cloud
     x, truth = np.stack([patch.noisy for patch in batch.patches]), batch.truth
-    foot = x + truth
+    start, foot = x, x + truth
     around = _rows_of(x, config.mask_points, config.followed_points)
     # E(x^T) of the points learned from, and of those that only lead on to the next stage.
     learned, led = FeatureTable(network, cloud), FeatureTable(network, cloud)
@@ -140,6 +141,10 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
             with torch.no_grad():
                 scores = _stage_scores(network, cloud, led, time, told, around, stage)
             way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
+        if config.amends > 0.0 and stage > 0:
+            led_rows = torch.cat([mask, around])
+            owed = Amends((start - x).reshape(-1, 3), config.amends)
+            way.reshape(-1, 3)[led_rows.numpy()] += owed.around(cloud.neighbours[led_rows])
         moved = _advanced(batch, stage, x, way, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
         x, cloud = moved, _look(network, moved)

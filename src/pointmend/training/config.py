@@ -40,6 +40,8 @@ class TrainingConfig:
         the noisy point, later ones too, not at what is nearest to where a point has come by then:
         else points slide off tips and edges a little with every step. For the mean-preserving
         diffusion.
+    amends : what the sampler makes (`SamplerOptions.amends`), from stage to stage, so that later
+        ones meet what they will meet there.
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
@@ -66,6 +68,7 @@ class TrainingConfig:
     stages: int = 2
     followed_points: int = 0
     anchored: bool = False
+    amends: float = 0.0
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
@@ -88,6 +91,8 @@ class TrainingConfig:
             raise InputError("training needs batch, patch_points and mask_points of at least 1")
         if not 2 <= self.stages <= self.t_min:
             raise InputError(f"stages is {self.stages}; 2 to t_min ({self.t_min}) can be trained")
+        if not 0.0 <= self.amends < 1.0:
+            raise InputError(f"amends is {self.amends}; it must be from 0 to below 1")
         if self.diffusion == "generative" and (self.stages > 2 or self.anchored):
             raise InputError("a generative diffusion has two stages that are not anchored")
 
