@@ -23,6 +23,7 @@ from pointmend.training.validation import (
     ValidationShape,
     calibrate,
     summarise,
+    validate,
     validation_shapes,
 )
 
@@ -122,6 +123,21 @@ def test_validation_noise_is_always_the_same(tmp_path: Path) -> None:
     (shape,) = validation_shapes([Source("torus", torus())], 1000, tmp_path)
     assert np.array_equal(shape.noisy(0.01), shape.noisy(0.01))
     assert (shape.noisy(0.01) - shape.clean).std() == pytest.approx(0.01, rel=0.05)
+
+
+def test_several_processes_find_what_one_does(tmp_path: Path) -> None:
+    sources = [Source("torus", torus()), Source("bumpy", bumpy_sphere())]
+    clouds = validation_shapes(sources, 1500, tmp_path)
+    denoiser = Denoiser.load("default", device="cpu")
+    alone, together = (
+        calibrate(denoiser, clouds[:1], (0.02, 0.03), clouds[1:], clouds, processes=count)
+        for count in (1, 2)
+    )
+    assert alone == together
+    assert alone.fit is not None
+    seen: list[Score] = []
+    scores = validate(denoiser, clouds, (0.02,), steps=1, after=seen.append, processes=2)
+    assert scores == seen == validate(denoiser, clouds, (0.02,), steps=1)
 
 
 def test_noise_is_calibrated_by_all_that_is_seen(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ class Release:
     """Where sampled meshes are kept between runs."""
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1
     """CPU threads."""
+    processes: Annotated[int, tyro.conf.arg(metavar="N")] = 1
+    """Calibrate and validate in so many processes of one thread each, which gains more."""
     json: Flag = False
     """Print the validation as one JSON object."""
 
@@ -69,6 +71,7 @@ class Release:
         use_threads(self.threads)
         at_least_one("--points", *self.points)
         at_least_one("--shapes", self.shapes)
+        at_least_one("--processes", self.processes)
         if not self.model.parent.is_dir():
             raise InputError(f"folder {self.model.parent} does not exist; create it first")
         library = open_library(self.data, lambda line: print(line, file=sys.stderr))
@@ -104,6 +107,7 @@ class Release:
             calibrate_more=seen,
             calibrate_walls=validation_shapes(walls, min(self.points), cache),
             mix=self.mix,
+            processes=self.processes,
         )
         rows = card.facts.get("validation", [])
         if self.json:

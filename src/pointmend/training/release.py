@@ -71,6 +71,7 @@ def release(
     calibrate_more: Sequence[ValidationShape] = (),
     calibrate_walls: Sequence[ValidationShape] = (),
     mix: Sequence[str] = (),
+    processes: int = 1,
 ) -> ModelCard:
     """
     Write a checkpoint's averaged weights as a model, calibrated and validated.
@@ -85,6 +86,7 @@ def release(
         (`calibrate`).
     mix : models whose weights are mixed in (`mixed`): names in the box, or files; one that is named
         twice counts twice.
+    processes : how many calibrate and validate at once.
     """
     network, facts = averaged_weights(checkpoint)
     if mix:
@@ -100,9 +102,11 @@ def release(
             calibrate_on or shapes,
             more=calibrate_more,
             walls=calibrate_walls,
+            processes=processes,
         )
         card = ModelCard(network.config, table.to_dict(), facts)
-        scores = validate(Denoiser(network, card, device), shapes, levels, after=after)
+        calibrated = Denoiser(network, card, device)
+        scores = validate(calibrated, shapes, levels, after=after, processes=processes)
         facts = facts | {"validation": summarise(scores)}
     card = ModelCard(network.config, card.calibration, facts)
     save_model(target, network, card)

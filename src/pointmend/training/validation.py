@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pointmend.geometry.meshes import Mesh, face_normals, unit_sphere
 from pointmend.geometry.triangles import points_to_mesh
 
 from .library import Source, build_shape
+from .processes import in_processes
 
 Float64 = NDArray[np.float64]
 
@@ -127,29 +128,33 @@ def validate(
     levels: Sequence[float] = LEVELS,
     steps: int = 5,
     after: Callable[[Score], None] = lambda score: None,
+    processes: int = 1,
 ) -> list[Score]:
     """Denoise every shape that has a mesh at every level and measure the result."""
+    cells = [(s, s.mesh, level) for level in levels for s in shapes if s.mesh is not None]
     scores = []
-    for level in levels:
-        for shape in shapes:
-            if shape.mesh is None:
-                continue
-            noisy = shape.noisy(level)
-            result = denoiser.denoise(noisy, steps=steps)
-            surface = point_to_mesh(result.points, shape.mesh)
-            true_sigma = float((noisy - shape.clean).std())
-            score = Score(
-                shape=shape.name,
-                points=len(noisy),
-                level=level,
-                cd=1e4 * chamfer(result.points, shape.clean),
-                to_surface=1e5 * surface.points,
-                to_points=1e5 * surface.faces,
-                sigma_ratio=result.sigma / true_sigma,
-            )
-            after(score)
-            scores.append(score)
+    for score in in_processes(partial(_score, denoiser, steps), cells, processes):
+        after(score)
+        scores.append(score)
     return scores
+
+
+def _score(denoiser: Denoiser, steps: int, cell: tuple[ValidationShape, Mesh, float]) -> Score:
+    """One cell: a shape denoised at one level and measured on its mesh."""
+    shape, mesh, level = cell
+    noisy = shape.noisy(level)
+    result = denoiser.denoise(noisy, steps=steps)
+    surface = point_to_mesh(result.points, mesh)
+    true_sigma = float((noisy - shape.clean).std())
+    return Score(
+        shape=shape.name,
+        points=len(noisy),
+        level=level,
+        cd=1e4 * chamfer(result.points, shape.clean),
+        to_surface=1e5 * surface.points,
+        to_points=1e5 * surface.faces,
+        sigma_ratio=result.sigma / true_sigma,
+    )
 
 
 def summarise(scores: Sequence[Score]) -> list[dict[str, Any]]:
@@ -171,6 +176,7 @@ def calibrate(
     levels: Sequence[float] = CALIBRATION_LEVELS,
     more: Sequence[ValidationShape] = (),
     walls: Sequence[ValidationShape] = (),
+    processes: int = 1,
 ) -> Calibration:
     """
     Look at known noise; fit what leads from scores, and from all that is seen, to sigma.
@@ -182,26 +188,40 @@ def calibrate(
         edges, relief.
     walls : looked at under all levels, for the fit alone: noise is hardest to tell where sides
         come in pairs.
+    processes : how many look at once.
     """
-    known = [_read(denoiser, *cloud) for shape in shapes for cloud in _gaussian(shape, levels)]
+    half = [(shape, levels[number % 2 :: 2]) for number, shape in enumerate(more)]
+    looked_at = [*((s, levels) for s in shapes), *half, *((s, levels) for s in walls)]
+    tasks = [(s, wide, max(levels), n) for n, (s, wide) in enumerate(looked_at)]
+    readings = list(in_processes(partial(_read_shape, denoiser), tasks, processes))
+    known = [reading for gaussian, _ in readings[: len(shapes)] for reading in gaussian]
     calibration = fit_calibration(
         [r.rms for r in known], [r.spacing for r in known], [r.sigma for r in known]
     )
-    gaussian = [
-        _read(denoiser, *cloud)
-        for number, shape in enumerate(more)
-        for cloud in _gaussian(shape, levels[number % 2 :: 2])
-    ]
-    gaussian += [_read(denoiser, *cloud) for shape in walls for cloud in _gaussian(shape, levels)]
-    every = [*shapes, *more, *walls]
-    others = [_read(denoiser, *cloud) for cloud in _other_noise(every, max(levels))]
-    weighed = [*((r, 1.0) for r in [*known, *gaussian]), *((r, OTHER_WEIGHT) for r in others)]
+    weighed = [(r, 1.0) for gaussian, _ in readings for r in gaussian]
+    weighed += [(r, OTHER_WEIGHT) for _, others in readings for r in others]
     # From somewhat below where it counts, so that what is fitted does not end there.
     least = CALIBRATED_FROM * FITTED_FROM
     fitted = [(r.signs, r.sigma, w) for r, w in weighed if r.sigma > least * r.spacing]
     if not fitted or any(signs is None for signs, _, _ in fitted):
         return calibration
     return replace(calibration, fit=fit_noise(*zip(*fitted)))
+
+
+def _read_shape(
+    denoiser: Denoiser, task: tuple[ValidationShape, Sequence[float], float, int]
+) -> tuple[list[_Reading], list[_Reading]]:
+    """
+    Look at a shape: under Gaussian noise of some levels, and under noise of other kinds.
+
+    Parameters
+    ----------
+    task : the shape, the levels, the most noise of other kinds, and the number of the shape, which
+        decides what of that it gets.
+    """
+    shape, levels, most, number = task
+    gaussian = [_read(denoiser, *cloud) for cloud in _gaussian(shape, levels)]
+    return gaussian, [_read(denoiser, *cloud) for cloud in _other_noise(shape, most, number)]
 
 
 def _gaussian(shape: ValidationShape, levels: Sequence[float]) -> Iterator[tuple[Float64, float]]:
@@ -211,15 +231,16 @@ def _gaussian(shape: ValidationShape, levels: Sequence[float]) -> Iterator[tuple
         yield noisy, float((noisy - shape.clean).std())
 
 
-def _other_noise(shapes: Sequence[ValidationShape], most: float) -> Iterator[tuple[Float64, float]]:
-    """Each shape once as a scanner sees it and once under another pattern, in turn."""
-    for number, shape in enumerate(shapes):
-        level = most * (1.0 + number % 3) / 3.0
-        scanned = shape.scanned(level)
-        if scanned is not None:
-            yield scanned
-        noisy = shape.patterned(OTHER_PATTERNS[number // 3 % len(OTHER_PATTERNS)], level)
-        yield noisy, float((noisy - shape.clean).std())
+def _other_noise(
+    shape: ValidationShape, most: float, number: int
+) -> Iterator[tuple[Float64, float]]:
+    """A shape once as a scanner sees it and once under another pattern, each in its turn."""
+    level = most * (1.0 + number % 3) / 3.0
+    scanned = shape.scanned(level)
+    if scanned is not None:
+        yield scanned
+    noisy = shape.patterned(OTHER_PATTERNS[number // 3 % len(OTHER_PATTERNS)], level)
+    yield noisy, float((noisy - shape.clean).std())
 
 
 @dataclass(frozen=True)
