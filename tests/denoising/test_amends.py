@@ -1,9 +1,10 @@
 """What points are owed back, against plain loops, and what it is for."""
 
 import numpy as np
+import pytest
 import torch
 
-from pointmend.denoising.amends import Amends
+from pointmend.denoising.amends import FULL_UP_TO, Amends, share_in
 
 
 def test_the_mean_of_the_neighbours_ways_without_ones_own() -> None:
@@ -29,3 +30,8 @@ def test_what_neighbours_do_not_share_is_not_owed() -> None:
     neighbours = torch.arange(400).unsqueeze(0)
     found = Amends(noise + together, 1.0).around(neighbours)
     assert np.allclose(found, together, atol=0.2)
+
+
+def test_less_is_given_back_in_wider_noise() -> None:
+    assert share_in(0.0, 0.2) == share_in(0.5 * FULL_UP_TO, 0.2) == share_in(FULL_UP_TO, 0.2) == 0.2
+    assert share_in(2.0 * FULL_UP_TO, 0.2) == pytest.approx(0.1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from pointmend.denoising.amends import share_in
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.procedural import torus
@@ -105,7 +106,8 @@ def test_the_loss_is_that_of_algorithm_1(
             a, b = TRAINING_SCHEDULE.alpha_bar[t], TRAINING_SCHEDULE.alpha_bar[later]
             if t > later:
                 near = cloud.neighbours[:, 1:].numpy()
-                owed = config.amends * (patch.noisy - x)[near].mean(axis=1)
+                share = share_in(sigma_bar[times[0]], config.amends)
+                owed = share * (patch.noisy - x)[near].mean(axis=1)
                 factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
                 x = x + factor * np.where(led, score + owed, truth)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)

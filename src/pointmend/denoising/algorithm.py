@@ -28,7 +28,7 @@ from pointmend.geometry.patches import Patches, cover_by_patches
 from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.score import ScoreNetwork
 
-from .amends import Amends
+from .amends import Amends, share_in
 from .calibration import Calibration
 from .first_look import FirstLook, trimmed_rms
 from .noise_fit import FITTED_FROM, signs_of
@@ -270,10 +270,10 @@ class Sampler:
         if independent:
             told = told[patches.members].reshape(-1)
         whole = x.copy()
-        start, owed = current, None
+        start, owed, share = current, None, share_in(verdict.sigma, self.options.amends)
         for number, step in enumerate(plan):
             if self.makes_amends and number > 0:
-                owed = Amends(start - current, self.options.amends)
+                owed = Amends(start - current, share)
             # At time t / tau that share of the noise is left.
             part = None if thinning is None else thinning.parts(verdict.sigma * step.time)
             if part is not None:

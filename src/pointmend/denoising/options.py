@@ -35,8 +35,8 @@ class SamplerOptions:
     bend : how much of an aligned plan's way lies in its first steps: times fall as (l / L)^bend.
         The paper's is 1; with more, later steps have less left to do.
     amends : share of what a point's neighbours have been moved by on average that is added to its
-        score, back to where they came from (`Amends`). The paper's is 0; with more, details that
-        were taken for noise come back, and smooth surfaces keep a little more of it.
+        score, back to where they came from (`Amends`), less in wide noise. The paper's is 0; with
+        more, details that were taken for noise come back, and smooth surfaces keep a little more.
     patch_points : points of a patch; 0 takes the model's own choice.
     overlap : patches a point lies in on average.
     batch : patches given to the network at once.

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointmend.denoising.amends import Amends
+from pointmend.denoising.amends import Amends, share_in
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
@@ -143,8 +143,8 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
             way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
         if config.amends > 0.0 and stage > 0:
             led_rows = torch.cat([mask, around])
-            owed = Amends((start - x).reshape(-1, 3), config.amends)
-            way.reshape(-1, 3)[led_rows.numpy()] += owed.around(cloud.neighbours[led_rows])
+            owed = Amends((start - x).reshape(-1, 3), 1.0).around(cloud.neighbours[led_rows])
+            way.reshape(-1, 3)[led_rows.numpy()] += _shares(batch, led_rows, config) * owed
         moved = _advanced(batch, stage, x, way, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
         x, cloud = moved, _look(network, moved)
@@ -182,6 +182,13 @@ def _stage_scores(
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
     return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
+
+
+def _shares(batch: Batch, rows: Tensor, config: TrainingConfig) -> Float64:
+    """The share of what some points (Q,) are owed that is given back in their noise: (Q, 1)."""
+    sigma = TRAINING_SCHEDULE.sigma_bar[batch.times[:, 0]]
+    shares = np.array([share_in(float(each), config.amends) for each in sigma])
+    return np.asarray(shares[rows.numpy() // batch.cloud.patch_points, None])
 
 
 def _of_points(values: Float64, patch_points: int) -> Tensor:
