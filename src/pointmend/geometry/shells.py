@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from .implicit import Distance, from_box, joined, mesh_of
+from .implicit import BLOCK, Distance, from_box, joined, mesh_of
 from .limbs import direction
 from .thin import Walls, log_uniform
 
 Floats = NDArray[np.float64]
 
-# Lengths in the cube from -1 to 1. The thinnest wall still takes three cells across.
-CELLS = 256
+# Lengths in the cube from -1 to 1. A wall takes at least so many cells across, so that the least
+# fillet has one to be seen in: a grid that suits the thinnest walls is slow and large for others.
+CELLS_ACROSS = 3
 THINNEST, THICKEST = 0.024, 0.08
 HALF_SIDES = (0.25, 0.75)
 BLOCKS = (1, 5)
@@ -48,7 +51,8 @@ def shell_shape(rng: np.random.Generator) -> Walls:
             result = np.maximum(result, -hole(x))
         return np.maximum(result, x @ opening - depth)
 
-    return Walls(mesh_of(part, CELLS), wall).fitted()
+    blocks = math.ceil(CELLS_ACROSS * 2.0 / wall / BLOCK)
+    return Walls(mesh_of(part, BLOCK * blocks), wall).fitted()
 
 
 def _body(fillet: float, rng: np.random.Generator) -> Distance:
