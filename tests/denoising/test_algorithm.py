@@ -51,8 +51,8 @@ class TrueScorer:
             self.rest[2](len(self.patches.members))
         return np.asarray(x * np.array([0.0, 0.0, -1.0]))
 
-    def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
-        return FirstLook(self(x, 1.0, sigma), *np.full((2, len(x), 3), 0.03))
+    def first_look(self, x: Float64) -> FirstLook:
+        return FirstLook(self(x, 1.0), *np.full((2, len(x), 3), 0.03))
 
 
 @pytest.fixture

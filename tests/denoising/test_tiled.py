@@ -44,8 +44,8 @@ class PlaneScorer:
         flat = x[:, 2] - np.median(x[:, 2])
         return np.asarray(-flat[:, None] * np.array([0.0, 0.0, 1.0]))
 
-    def first_look(self, x: Float64, sigma: float = 0.0) -> FirstLook:
-        return FirstLook(self(x, 1.0, sigma), *np.zeros((2, len(x), 0)))
+    def first_look(self, x: Float64) -> FirstLook:
+        return FirstLook(self(x, 1.0), *np.zeros((2, len(x), 0)))
 
 
 @pytest.fixture

@@ -178,11 +178,9 @@ class Sampler:
             plan = reverse_steps(arrangement.schedule, arrangement.times, eta)
         return plan, tuple(float(t) for t in arrangement.times)
 
-    def first_look(
-        self, x: Float64, sigma: Float64 | float = 0.0, wanted: int | None = None
-    ) -> FirstLook:
+    def first_look(self, x: Float64, wanted: int | None = None) -> FirstLook:
         """
-        What the network says of a noisy cloud (N, 3), from which noise is estimated, or told it.
+        What the network says of a noisy cloud (N, 3), from which noise is estimated.
 
         With `wanted`, of so many of its first points.
         """
@@ -191,13 +189,11 @@ class Sampler:
         if count < len(x):
             patches = patches.deciding_first(count)
         score = PatchScorer(self.network, patches, self.device, self.options.batch)
-        return score.first_look(x, sigma).rows(slice(count))
+        return score.first_look(x).rows(slice(count))
 
-    def first_scores(
-        self, x: Float64, sigma: Float64 | float = 0.0, wanted: int | None = None
-    ) -> Float64:
+    def first_scores(self, x: Float64, wanted: int | None = None) -> Float64:
         """The scores alone (N, 3) of `first_look`."""
-        return self.first_look(x, sigma, wanted).scores
+        return self.first_look(x, wanted).scores
 
     def _scores_in_parts(
         self, x: Float64, part: Int64, sigma: Float64, owed: Amends | None

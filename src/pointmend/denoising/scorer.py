@@ -119,9 +119,9 @@ class PatchScorer:
         scores[np.sum(scores**2, axis=1) > LONGEST_SCORE**2] = 0.0
         return scores
 
-    def first_look(self, x: Float64, sigma: Float64 | float = 0.0) -> FirstLook:
+    def first_look(self, x: Float64) -> FirstLook:
         """What the network says of the noisy input x^tau (N, 3): the first call, and no other."""
-        return FirstLook(self(x, 1.0, sigma), self._spreads, self._tails)
+        return FirstLook(self(x, 1.0), self._spreads, self._tails)
 
     def _see(self, x: Float64, time: float, number: int, asked: Tensor) -> Seen:
         """E and F of a batch of patches of the cloud (N, 3), for the rows (Q,) asked for."""
