@@ -24,8 +24,12 @@ def awake(config: NetworkConfig) -> ScoreNetwork:
     return network
 
 
-@pytest.mark.parametrize("config", [PAPER, DEFAULT], ids=["paper", "default"])
-def test_later_steps_see_the_features_of_the_noisy_input(config: NetworkConfig) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [PAPER, DEFAULT, replace(DEFAULT, told_ways=True)],
+    ids=["paper", "default", "told ways"],
+)
+def test_later_steps_see_the_noisy_input_and_the_way_from_it(config: NetworkConfig) -> None:
     network = awake(config)
     rng = np.random.default_rng(0)
     x = 0.2 * rng.random((150, 3))
@@ -46,6 +50,7 @@ def test_later_steps_see_the_features_of_the_noisy_input(config: NetworkConfig) 
             network.features(start),
             start.positions,
             torch.full((150,), 0.4),
+            ways=network.ways(now, torch.from_numpy((x - later)[patches.members[0]])),
         )
     assert np.allclose(found[patches.members[0]], expected.numpy(), atol=1e-6)
 

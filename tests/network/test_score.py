@@ -19,6 +19,7 @@ VARIANTS = {
     "default": replace(DEFAULT, **SMALL),
     "curved": replace(DEFAULT, curved=True, plane_walks=(1, 3), **SMALL),
     "told": replace(DEFAULT, told_noise=True, **SMALL),
+    "told ways": replace(DEFAULT, told_ways=True, **SMALL),
     "one-sided G": replace(DEFAULT, mutual=False, **SMALL),
     "patch frame": replace(DEFAULT, frame="patch", **SMALL),
     "F_T": replace(PAPER, fusion="initial", **SMALL),
@@ -108,11 +109,13 @@ def test_learning_and_inference_compute_the_same(network: ScoreNetwork) -> None:
 def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) -> None:
     x = noisy_sheet(100)
     cloud = network.look(x, 100)
-    moved = network.look(x + 0.01, 100)
+    back = 0.01 * torch.randn(100, 3, dtype=torch.float64)
+    moved = network.look(x - back, 100)
     time = torch.full((100,), 0.5)
     told = network.compared(network.spreads(cloud), torch.full((100,), 0.02))
     start, now = network.features(cloud), network.features(moved)
-    scores = network.scores(moved, now, start, x, time, told=told)
+    ways = network.ways(moved, back)
+    scores = network.scores(moved, now, start, x, time, told=told, ways=ways)
     names = [name for name, _ in network.named_parameters()]
     loss = (scores * torch.randn_like(scores)).sum()
     gradients = torch.autograd.grad(loss, list(network.parameters()), allow_unused=True)
@@ -122,8 +125,9 @@ def test_gradients_reach_every_parameter_that_takes_part(network: ScoreNetwork) 
     assert silent == (["gradient.offset.weight"] if alone else [])
 
 
-def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
-    network = awake(VARIANTS["default"])
+@pytest.mark.parametrize("name", ["default", "told ways"])
+def test_the_point_frame_turns_and_shifts_with_the_cloud(name: str) -> None:
+    network = awake(VARIANTS[name])
     x = noisy_sheet(200)
     generator = torch.Generator().manual_seed(3)
     turn = torch.linalg.qr(torch.randn(3, 3, generator=generator)).Q
@@ -134,7 +138,8 @@ def test_the_point_frame_turns_and_shifts_with_the_cloud() -> None:
         cloud = network.look(now, 200)
         initial = network.features(network.look(before, 200))
         time = torch.full((200,), 0.5)
-        return network.scores(cloud, network.features(cloud), initial, before, time)
+        ways = network.ways(cloud, (before - now).double())
+        return network.scores(cloud, network.features(cloud), initial, before, time, ways=ways)
 
     with torch.no_grad():
         straight = scores(x, start)
@@ -177,6 +182,41 @@ def test_noise_is_heard_where_it_is_told_and_by_a_network_that_listens(
     assert torch.equal(changed, here & torch.tensor(network.config.told_noise))
 
 
+def test_what_neighbours_were_moved_by_is_heard_by_a_network_that_listens(
+    network: ScoreNetwork,
+) -> None:
+    x = noisy_sheet(60)
+    cloud = network.look(x, 60)
+    time, features = torch.ones(60), network.features(cloud)
+
+    def scores(way: float | None) -> Tensor:
+        back = torch.zeros(60, 3, dtype=torch.float64) + (way or 0.0)
+        ways = None if way is None else network.ways(cloud, back)
+        with torch.no_grad():
+            return network.scores(cloud, features, features, x, time, ways=ways)
+
+    nothing = scores(None)
+    assert torch.equal(scores(0.0), nothing)
+    assert torch.equal(scores(0.001), nothing) != network.config.told_ways
+
+
+def test_a_share_of_what_neighbours_were_moved_by_is_given_back() -> None:
+    network = awake(VARIANTS["told ways"])
+    with torch.no_grad():
+        network.gradient.ways.weight.zero_()
+        network.gradient.returned.weight.zero_()
+        network.gradient.returned.bias.copy_(torch.tensor([0.3, 0.2, -0.1]))
+        x = noisy_sheet(200)
+        cloud, time = network.look(x, 200), torch.ones(200)
+        features = network.features(cloud)
+        ways = network.ways(cloud, 0.01 * torch.randn(200, 3, dtype=torch.float64))
+        assert ways is not None
+        without = network.scores(cloud, features, features, x, time)
+        given = network.scores(cloud, features, features, x, time, ways=ways) - without
+    expected = 0.3 * ways[:, 0] + 0.2 * ways[:, 1] - 0.1 * ways[:, 2]
+    assert torch.allclose(given, expected, atol=1e-6)
+
+
 def test_noise_is_compared_with_the_distances_from_planes() -> None:
     network = awake(VARIANTS["told"])
     generator = torch.Generator().manual_seed(4)
@@ -216,7 +256,14 @@ def test_a_new_network_with_planes_averages_its_neighbours_planes() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"fusion": "sum"}, {"width": 3}, {"channels": -1}, {"frame": "global"}, {"mutual": True}],
+    [
+        {"fusion": "sum"},
+        {"width": 3},
+        {"channels": -1},
+        {"frame": "global"},
+        {"mutual": True},
+        {"told_ways": True},
+    ],
 )
 def test_unknown_settings_are_errors(values: dict[str, Any]) -> None:
     with pytest.raises(InputError):

@@ -49,7 +49,7 @@ def awake(config: NetworkConfig) -> ScoreNetwork:
     return network
 
 
-TOLD = replace(DEFAULT, told_noise=True)
+TOLD = replace(DEFAULT, told_noise=True, told_ways=True)
 
 
 @pytest.mark.parametrize("network_config", [PAPER, DEFAULT, TOLD], ids=["paper", "default", "told"])
@@ -96,7 +96,10 @@ def test_the_loss_is_that_of_algorithm_1(
             e = network.features(cloud)
             time = torch.full((120,), t / times[0])
             known = network.compared(network.spreads(network.look(x_t, 120)), noise.expand(120))
-            score = network.scores(cloud, e, e_t, x_t, time, told=known).detach().double().numpy()
+            back = torch.from_numpy(patch.noisy - x)
+            ways = None if t == times[0] else network.ways(cloud, back)
+            answer = network.scores(cloud, e, e_t, x_t, time, told=known, ways=ways)
+            score = answer.detach().double().numpy()
             # Lines 13-14.
             truth = anchor * (aim - x) + (1 - anchor) * patch.ground_truth(x, config)
             sigma = max(sigma_bar[t], sigma_bar[config.t_min])

@@ -109,6 +109,7 @@ def test_a_run_goes_on_from_the_mean_of_branches(shapes: list[Shape], tmp_path: 
     [
         ("tails", "extraction.planes.0.weight", -TAIL_SCALES),
         ("told_noise", "gradient.told.weight", 0),
+        ("told_ways", "gradient.ways.weight", 0),
     ],
 )
 def test_a_run_can_be_told_more_later(

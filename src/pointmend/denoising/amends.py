@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointmend.geometry.planes import neighbourhood_sum
+from pointmend.geometry.ways import way_of_others
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -55,7 +55,6 @@ class Amends:
         neighbours : (Q, K) rows of the points around each, K >= 2, itself first, which does not
             count: what it was moved by alone is noise.
         """
-        others = neighbours[:, 1:].cpu().contiguous()
-        total = neighbourhood_sum(torch.from_numpy(self.way), others).numpy()
-        owed: Float64 = self.share / others.shape[1] * total
+        mean = way_of_others(torch.from_numpy(self.way), neighbours.cpu()).numpy()
+        owed: Float64 = self.share * mean
         return owed

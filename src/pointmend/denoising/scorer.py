@@ -64,7 +64,7 @@ class PatchScorer:
         self.batch = batch
         self.after_patch = after_patch
         self._initial: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        # For a network that is told the noise: what it has seen of the noisy input, for as long as
+        # x^tau, and for a network that is told the noise what it has seen of that, for as long as
         # nothing has moved and it may be asked for again, now told.
         self._start = np.empty((0, 3))
         self._seen: list[Seen] = []
@@ -96,10 +96,11 @@ class PatchScorer:
         """
         scores = np.zeros_like(x)
         noise = np.broadcast_to(sigma, len(x)).astype(np.float32)
-        if self._initial and not (time == 1.0 and np.array_equal(x, self._start)):
-            self._seen.clear()
-        if not self._initial and self.network.config.told_noise:
+        if not self._initial:
             self._start = x.copy()
+        moved = not (time == 1.0 and np.array_equal(x, self._start))
+        if moved:
+            self._seen.clear()
         for number, first in enumerate(range(0, len(self.patches.members), self.batch)):
             rows = slice(first, first + self.batch)
             members, owned = self.patches.members[rows], self.patches.owned[rows]
@@ -109,7 +110,9 @@ class PatchScorer:
             points = members.reshape(-1)
             around = torch.from_numpy(noise[points]).to(self.device)
             told = self.network.compared(self._initial[number][2], around)
-            answer = self.network.gradient(seen.cloud, seen.fused, seen.rows, asked, told)
+            way = torch.from_numpy((self._start - x)[points]).to(self.device)
+            ways = self.network.ways(seen.cloud, way) if moved else None
+            answer = self.network.gradient(seen.cloud, seen.fused, seen.rows, asked, told, ways)
             turned = np.repeat(self._turns[number], [len(place) for place in owned], axis=0)
             back = np.einsum("qi,qij->qj", answer.cpu().double().numpy(), turned)
             if owed is not None:

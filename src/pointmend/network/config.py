@@ -46,6 +46,9 @@ class NetworkConfig:
         F_{t+T} ("mean").
     told_noise : tell G how far x^T lies from its planes against its noise, where that is known: a
         thin wall and wider noise on one side look the same to who does not know. Needs planes.
+    told_ways : tell G what the points around v have been moved by together since x^T, and let it
+        give a share of that back: noise moves neighbours every way, so what they have in common
+        was shape. Needs the frame "point".
     gradient_neighbours : k of Eq. 11-12; 1 is Table 3's "w/o GF".
     gradient_weights : softmax (Eq. 12), or Table 3's "GF(const)".
     mutual : G sees both ends of a pair: also the feature of v itself, what v's own planes say of
@@ -68,6 +71,7 @@ class NetworkConfig:
     offset_channels: int = 24
     fusion: Fusion = "learned"
     told_noise: bool = False
+    told_ways: bool = False
     gradient_neighbours: int = 32
     gradient_weights: GradientWeights = "softmax"
     mutual: bool = False
@@ -79,6 +83,8 @@ class NetworkConfig:
         for name in ("mutual", "curved", "tails", "told_noise"):
             if getattr(self, name) and not self.planes:
                 raise InputError(f"network.{name} looks at planes: set network.planes as well")
+        if self.told_ways and self.frame != "point":
+            raise InputError('network.told_ways needs network.frame="point"')
 
     @property
     def neighbours(self) -> int:

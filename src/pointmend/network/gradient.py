@@ -7,12 +7,17 @@ from torch import Tensor, nn
 
 from pointmend.chunks import in_chunks
 from pointmend.geometry.local import LocalGeometry
+from pointmend.geometry.ways import WAY_SCALES
 
 from .config import NetworkConfig
+from .features import turned
 from .pairs import Pairs, PointTable
 
 # A free gradient of order one means this length: the noise the network knows is 0.001-0.03.
 FREE_GAIN = 0.02
+
+# What neighbours have been moved by together is a tenth of that, and has to be heard.
+WAYS_GAIN = 10.0 / FREE_GAIN
 
 # Points scored at once by each thread when nothing is learned: their pairs stay in its cache.
 CHUNK = 128
@@ -41,7 +46,8 @@ class GradientPrediction(nn.Module):
     g_{v,i}, w_{v,i} = G(v - x_i, F_i) with four residual blocks; xi(v) = sum_i g_{v,i}
     softmax(w)_i. The importance weight is one number per neighbour, so that the fusion does not
     depend on the axes. With planes, neighbour i also offers its own planes (and the curved surfaces
-    they lead to): what would bring v onto them is mixed by a softmax and added to g.
+    they lead to): what would bring v onto them is mixed by a softmax and added to g. Who is told
+    what the points around v have been moved by together adds shares of that.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -58,6 +64,11 @@ class GradientPrediction(nn.Module):
         if config.told_noise:
             self.told = nn.Linear(planes + 1, config.hidden, bias=False)
             nn.init.zeros_(self.told.weight)
+        if config.told_ways:
+            self.ways = nn.Linear(3 * WAY_SCALES, config.hidden, bias=False)
+            self.returned = nn.Linear(config.hidden, WAY_SCALES)
+            for parameter in (self.ways.weight, self.returned.weight, self.returned.bias):
+                nn.init.zeros_(parameter)
         self.blocks = nn.Sequential(*(ResidualBlock(config.hidden) for _ in range(config.blocks)))
         self.output = nn.Linear(config.hidden, 3 + 1 + votes)
         nn.init.zeros_(self.output.weight)
@@ -70,6 +81,7 @@ class GradientPrediction(nn.Module):
         rows: Tensor,
         at: Tensor,
         told: Tensor | None = None,
+        ways: Tensor | None = None,
     ) -> Tensor:
         """
         Scores at some of the cloud's points.
@@ -80,6 +92,8 @@ class GradientPrediction(nn.Module):
         rows : (U,) which rows of the cloud they are.
         at : (Q,) the rows of the cloud asked for; their neighbours must all be among rows.
         told : (M, S + 1) what is known of the noise of all points; None for nothing.
+        ways : (M, WAY_SCALES, 3) back from where points have been moved together, in the axes of
+            the cloud; None as long as nothing has moved, and for who is not told.
 
         Returns
         -------
@@ -99,17 +113,23 @@ class GradientPrediction(nn.Module):
                 heard = heard + own.index_select(0, place[part])
             if told is not None:
                 heard = heard + self.told(told.index_select(0, part))
-            return self._scores(pairs, heard)
+            if ways is None:
+                return self._scores(pairs, heard)
+            back = ways.index_select(0, part)
+            own_axes = None if cloud.frames is None else cloud.frames.index_select(0, part)
+            heard = heard + self.ways(WAYS_GAIN * turned(back, own_axes).flatten(1))
+            return self._scores(pairs, heard, back)
 
         return in_chunks(lambda rows: scores_at(at[rows]), at, CHUNK)
 
-    def _scores(self, pairs: Pairs, heard: Tensor) -> Tensor:
+    def _scores(self, pairs: Pairs, heard: Tensor, back: Tensor | None = None) -> Tensor:
         """
         Scores (Q, 3) of the points of some pairs.
 
         Parameters
         ----------
         heard : (k, Q, hidden) what the features say: of x_i as a neighbour, and of v itself.
+        back : (Q, WAY_SCALES, 3) what v may be given a share of.
         """
         seen = pairs.seen(mutual=self.config.mutual).flatten(1)
         hidden = self.offset(seen.t()) + heard.flatten(0, 1)
@@ -120,6 +140,9 @@ class GradientPrediction(nn.Module):
         gradient = pairs.from_axes(FREE_GAIN * answer[:3])
         if pairs.has_planes:
             gradient = gradient + pairs.mix(torch.softmax(answer[4:], dim=0))
+        if back is not None:
+            shares = self.returned(hidden).reshape(*heard.shape[:2], WAY_SCALES)
+            gradient = gradient + torch.einsum("kqs,qsc->ckq", shares, back)
         return self.fuse(gradient, answer[3]).t()
 
     def fuse(self, gradients: Tensor, weights: Tensor) -> Tensor:

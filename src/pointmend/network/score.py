@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pointmend.chunks import in_chunks
 from pointmend.geometry.local import LocalGeometry, local_geometry
+from pointmend.geometry.ways import ways_together
 
 from .config import NetworkConfig
 from .features import FeatureExtraction, turned
@@ -77,6 +78,20 @@ class ScoreNetwork(nn.Module):
         ratio = spreads / noise.clamp_min(LEAST_NOISE).unsqueeze(1)
         return known * torch.cat([COMPARED_GAIN * ratio.clamp(0.2, 5.0).log(), known], dim=1)
 
+    def ways(self, cloud: LocalGeometry, back: Tensor) -> Tensor | None:
+        """
+        What the points of x^t have been moved by together: (M, WAY_SCALES, 3).
+
+        Parameters
+        ----------
+        back : (M, 3) float64, from where they are to where they began.
+
+        Returns
+        -------
+        None for a network that is not told.
+        """
+        return ways_together(back, cloud.neighbours) if self.config.told_ways else None
+
     def features(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
         """E(x): (M, channels); zeros but for the wanted rows (U,) when they are given."""
         result: Tensor = self.extraction(cloud, wanted)
@@ -99,6 +114,7 @@ class ScoreNetwork(nn.Module):
         time: Tensor,
         at: Tensor | None = None,
         told: Tensor | None = None,
+        ways: Tensor | None = None,
     ) -> Tensor:
         """
         Scores s(x^t | x^T) of some points; nothing is fused for points no one asks about.
@@ -112,6 +128,7 @@ class ScoreNetwork(nn.Module):
         time : (M,) t / tau of each point's patch.
         at : (Q,) rows asked for; all when None.
         told : (M, S + 1) what `compared` says of x^T and its noise; None when that is not known.
+        ways : (M, WAY_SCALES, 3) what `ways` says of the way from x^T; None where there is none.
 
         Returns
         -------
@@ -123,7 +140,7 @@ class ScoreNetwork(nn.Module):
         else:
             rows = self.needed(cloud, at)
         fused = self.fused(cloud, current, initial, start, time, rows)
-        result: Tensor = self.gradient(cloud, fused, rows, at, told)
+        result: Tensor = self.gradient(cloud, fused, rows, at, told, ways)
         return result
 
     def fused(

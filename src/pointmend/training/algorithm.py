@@ -128,7 +128,9 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         relative, noise = batch.times[:, stage] / batch.times[:, 0], batch.told[:, stage]
         time = _of_points(relative, cloud.patch_points)
         told = network.compared(spreads, _of_points(noise, cloud.patch_points))
-        scores = _stage_scores(network, cloud, learned, time, told, mask, stage)
+        back = (start - x).reshape(-1, 3)
+        ways = network.ways(cloud, torch.from_numpy(back)) if stage > 0 else None
+        scores = _stage_scores(network, cloud, learned, time, told, ways, mask, stage)
         wanted = torch.from_numpy(truth.reshape(-1, 3)[mask.numpy()]).float()
         total = total + _masked_loss(scores, wanted, _weights(batch, stage, config))
         errors.append(_squared_error(scores, wanted))
@@ -139,11 +141,11 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
         way.reshape(-1, 3)[mask.numpy()] = scores.detach().double().numpy()
         if len(around) > 0:
             with torch.no_grad():
-                scores = _stage_scores(network, cloud, led, time, told, around, stage)
+                scores = _stage_scores(network, cloud, led, time, told, ways, around, stage)
             way.reshape(-1, 3)[around.numpy()] = scores.double().numpy()
         if config.amends > 0.0 and stage > 0:
             led_rows = torch.cat([mask, around])
-            owed = Amends((start - x).reshape(-1, 3), 1.0).around(cloud.neighbours[led_rows])
+            owed = Amends(back, 1.0).around(cloud.neighbours[led_rows])
             way.reshape(-1, 3)[led_rows.numpy()] += _shares(batch, led_rows, config) * owed
         moved = _advanced(batch, stage, x, way, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
@@ -174,6 +176,7 @@ def _stage_scores(
     initial: FeatureTable,
     time: Tensor,
     told: Tensor | None,
+    ways: Tensor | None,
     at: Tensor,
     stage: int,
 ) -> Tensor:
@@ -181,7 +184,7 @@ def _stage_scores(
     near = network.needed(cloud, at)
     start = initial.of(near)
     current = start if stage == 0 else network.features(cloud, near)
-    return network.scores(cloud, current, start, initial.cloud.positions, time, at, told)
+    return network.scores(cloud, current, start, initial.cloud.positions, time, at, told, ways)
 
 
 def _shares(batch: Batch, rows: Tensor, config: TrainingConfig) -> Float64:

@@ -25,11 +25,13 @@ EDGE_LAYERS = (
     "fusion.place.0.",
     "gradient.offset.",
     "gradient.told.",
+    "gradient.ways.",
+    "gradient.returned.",
     "gradient.output.",
 )
 
 # Layers that a network can be given later: scores do not hear them in the beginning.
-LATER_LAYERS = ("gradient.told.",)
+LATER_LAYERS = ("gradient.told.", "gradient.ways.", "gradient.returned.")
 
 # How fast the running gradient norm follows: it has to outlive a spike, not a change of phase.
 NORM_MEMORY = 0.98
