@@ -18,6 +18,7 @@ from pointmend.training.algorithm import (
     LOSS_SCALE,
     anchor_share,
     batch_losses,
+    bending,
     prepare_batch,
     stage_times,
 )
@@ -61,19 +62,19 @@ TOLD = replace(DEFAULT, told_noise=True, told_ways=True)
         {"stages": 4, "followed_points": 60},
         {"stages": 3, "anchored": True},
         {"stages": 4, "followed_points": 60, "amends": 0.3},
+        {"stages": 3, "detail": 2.0, "target": "projection"},
     ],
-    ids=["two stages", "four stages", "anchored", "amends"],
+    ids=["two stages", "four stages", "anchored", "amends", "detail"],
 )
 def test_the_loss_is_that_of_algorithm_1(
     shapes: list[Shape], network_config: NetworkConfig, target: Any, more: dict[str, Any]
 ) -> None:
     config = TrainingConfig(
         network=replace(network_config, **SMALL),
-        target=target,
         batch=3,
         patch_points=120,
         mask_points=20,
-        **more,
+        **({"target": target} | more),
     )
     network = awake(config.network)
     batch = prepare_batch(shapes, network, config, generators(3))
@@ -90,6 +91,13 @@ def test_the_loss_is_that_of_algorithm_1(
         e_t = network.features(network.look(x_t, 120))
         x = patch.noisy
         aim = x + patch.ground_truth(x, config)
+        counts = np.ones(20)
+        if config.detail > 0.0:
+            normals = patch.way_and_normal(x, config)[1]
+            for point, near in enumerate(network.look(x_t, 120).neighbours[:20].numpy()):
+                mean = np.mean([np.outer(n, n) for n in normals[near]], axis=0)
+                counts[point] += config.detail * 1.5 * (1.0 - np.linalg.eigvalsh(mean)[2])
+            assert counts.max() > 1.05
         for t, later, noise in zip(times, [*times[1:], 0], torch.from_numpy(told).float()):
             # Lines 10-11.
             cloud = network.look(torch.from_numpy(x).float(), 120)
@@ -104,7 +112,8 @@ def test_the_loss_is_that_of_algorithm_1(
             truth = anchor * (aim - x) + (1 - anchor) * patch.ground_truth(x, config)
             sigma = max(sigma_bar[t], sigma_bar[config.t_min])
             weight = (1 - config.loss_lambda) / sigma + config.loss_lambda
-            total += np.sum((weight * (score - truth)[:20]) ** 2) / (3 * 20)
+            squares = np.sum((weight * (score - truth)[:20]) ** 2, axis=1)
+            total += np.sum(counts * squares) / (3 * 20)
             # Lines 8-9: a = alpha_bar_t, b = alpha_bar_{t - Delta}, Eq. 7 as printed.
             a, b = TRAINING_SCHEDULE.alpha_bar[t], TRAINING_SCHEDULE.alpha_bar[later]
             if t > later:
@@ -114,6 +123,20 @@ def test_the_loss_is_that_of_algorithm_1(
                 factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
                 x = x + factor * np.where(led, score + owed, truth)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
+
+
+def test_a_surface_bends_at_edges_and_tips_and_not_on_planes_nor_thin_walls() -> None:
+    up, across, along = np.eye(3)
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    for sides, expected in (
+        ([up] * 6, 0.0),
+        ([up, -up] * 3, 0.0),
+        ([up, across] * 3, 0.75),
+        ([up, across, along] * 2, 1.0),
+    ):
+        normals = torch.from_numpy(np.stack(sides) @ turn)
+        bent = bending(normals, torch.arange(6).expand(2, 6))
+        assert bent.numpy() == pytest.approx([expected] * 2, abs=1e-6)
 
 
 def test_points_far_apart_against_the_noise_are_anchored_and_close_ones_are_not(
@@ -206,8 +229,10 @@ def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: lis
         {"stages": 31},
         {"diffusion": "generative", "stages": 3},
         {"diffusion": "generative", "anchored": True},
+        {"detail": -1.0, "target": "projection"},
+        {"detail": 1.0, "target": "nearest"},
     ],
 )
-def test_stages_that_cannot_be_trained_are_refused(settings: dict[str, Any]) -> None:
+def test_what_cannot_be_trained_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         TrainingConfig(**settings)

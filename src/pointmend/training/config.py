@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -42,6 +43,8 @@ class TrainingConfig:
         diffusion.
     amends : what the sampler makes (`SamplerOptions.amends`), from stage to stage, so that later
         ones meet what they will meet there.
+    detail : how much more a point counts where the surface around it bends all ways (`bending`):
+        what may be a tip or an edge is then less taken for noise. Needs the target "projection".
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
     loss_lambda : lambda of Eq. 9.
     scale : patches are scaled by a factor from this range.
@@ -69,6 +72,7 @@ class TrainingConfig:
     followed_points: int = 0
     anchored: bool = False
     amends: float = 0.0
+    detail: float = 0.0
     t_min: int = 30
     loss_lambda: float = 0.99
     scale: tuple[float, float] = (0.8, 1.25)
@@ -93,6 +97,10 @@ class TrainingConfig:
             raise InputError(f"stages is {self.stages}; 2 to t_min ({self.t_min}) can be trained")
         if not 0.0 <= self.amends < 1.0:
             raise InputError(f"amends is {self.amends}; it must be from 0 to below 1")
+        if not 0.0 <= self.detail < math.inf:
+            raise InputError(f"detail is {self.detail}; it must be 0 or more")
+        if self.detail > 0.0 and self.target != "projection":
+            raise InputError('detail needs target="projection", which knows how a surface bends')
         if self.diffusion == "generative" and (self.stages > 2 or self.anchored):
             raise InputError("a generative diffusion has two stages that are not anchored")
 

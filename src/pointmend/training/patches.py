@@ -75,15 +75,19 @@ class TrainingPatch:
         """
         if config.target == "nearest":
             return self._way_to_nearest(x)
+        return self.way_and_normal(x, config)[0]
+
+    def way_and_normal(self, x: Float64, config: TrainingConfig) -> tuple[Float64, Float64]:
+        """The exact projection of points (Q, 3), and the surface's normals there: (Q, 3) each."""
         in_shape = x @ self.turn / self.scale + self.centre
         way, normal = self.shape.surface.way_from(in_shape)
         result: Float64 = self.scale * way @ self.turn.T
+        normal = normal @ self.turn.T
         if config.tangential > 0.0:
-            normal = normal @ self.turn.T
             nearest = self._way_to_nearest(x)
             along = np.einsum("ij,ij->i", nearest, normal)[:, None] * normal
             result = result + config.tangential * (nearest - along)
-        return result
+        return result, normal
 
     def later(self, t: int, config: TrainingConfig) -> TrainingPatch:
         """The patch its ground truth refers to at time t: the same, but for DDPM's scaling."""
