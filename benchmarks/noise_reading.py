@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +53,17 @@ def main() -> None:
     sources = open_library(arguments.data, print).validation[:: arguments.every]
     denoiser = Denoiser.load(arguments.model, "cpu")
     print("| points | pattern | " + " | ".join(f"{level:.1%}" for level in LEVELS) + " |")
+    print("|---" * (2 + len(LEVELS)) + "|", flush=True)
     for points in arguments.points:
         shapes = validation_shapes(sources, points, arguments.cache)
-        for pattern in arguments.patterns:
-            cells = [(shape, pattern, level) for level in LEVELS for shape in shapes]
-            found = in_processes(partial(error, denoiser), cells, arguments.processes)
-            errors = 100.0 * np.array(list(found)).reshape(len(LEVELS), len(shapes))
-            row = [f"{np.abs(each).mean():.1f} ({each.mean():+.1f})" for each in errors]
-            print(f"| {points:,} | {pattern} | {' | '.join(row)} |", flush=True)
+        cells = list(product(shapes, arguments.patterns, LEVELS))
+        found = in_processes(partial(error, denoiser), cells, arguments.processes)
+        size = (len(shapes), len(arguments.patterns), len(LEVELS))
+        errors = 100.0 * np.array(list(found)).reshape(size).swapaxes(0, 1)
+        for pattern, each in zip(arguments.patterns, errors):
+            pairs = zip(np.abs(each).mean(axis=0), each.mean(axis=0))
+            row = " | ".join(f"{off:.1f} ({mean:+.1f})" for off, mean in pairs)
+            print(f"| {points:,} | {pattern} | {row} |", flush=True)
 
 
 if __name__ == "__main__":
