@@ -92,17 +92,19 @@ def test_mixing_takes_the_mean_of_the_models_weights(tmp_path: Path) -> None:
 
 def test_what_only_some_of_the_mixed_networks_are_told_is_the_mean_of_those() -> None:
     torch.manual_seed(0)
-    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True)
+    config = replace(DEFAULT, channels=8, hidden=8, told_noise=True, told_ways=True)
     first, second = ScoreNetwork(config), ScoreNetwork(config)
-    deaf = ScoreNetwork(replace(config, told_noise=False))
+    deaf = ScoreNetwork(replace(config, told_noise=False, told_ways=False))
     with torch.no_grad():
-        first.gradient.told.weight.normal_()
-        second.gradient.told.weight.normal_()
+        for network in (first, second):
+            network.gradient.told.weight.normal_()
+            network.gradient.ways.weight.normal_()
     mean, one, two, three = (
         network.state_dict() for network in (mixed(first, (second, deaf)), first, second, deaf)
     )
-    told, heard = "gradient.told.weight", "gradient.offset.weight"
-    assert torch.allclose(mean[told], 0.5 * (one[told] + two[told]))
+    heard = "gradient.offset.weight"
+    for told in ("gradient.told.weight", "gradient.ways.weight"):
+        assert torch.allclose(mean[told], 0.5 * (one[told] + two[told]))
     assert torch.allclose(mean[heard], (one[heard] + two[heard] + three[heard]) / 3.0)
     with pytest.raises(InputError, match="another network"):
         mixed(deaf, (first,))

@@ -47,8 +47,15 @@ def mixed(network: ScoreNetwork, others: Sequence[ScoreNetwork]) -> ScoreNetwork
     and lay nearer to the surface than any where it was measured (training/LOG.md). What only some
     are told is the mean of those that listen, so that it is heard as it was by them.
     """
-    untold = replace(network.config, told_noise=False)
-    if any(other.config not in (network.config, untold) for other in others):
+    heard = [
+        replace(
+            other.config,
+            told_noise=other.config.told_noise or network.config.told_noise,
+            told_ways=other.config.told_ways or network.config.told_ways,
+        )
+        for other in others
+    ]
+    if any(config != network.config for config in heard):
         raise InputError("another network cannot be mixed in: name a model of the same one")
     states = [each.state_dict() for each in (network, *others)]
     mean = ScoreNetwork(network.config)
