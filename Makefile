@@ -16,9 +16,6 @@ BIN := $(VENV)/bin
 TORCH_OPTIONS ?=
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
-# The tests compute little; more threads only wait for one another.
-RUN_TESTS := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-
 .PHONY: demo view test lint docs dist audit clean
 .DELETE_ON_ERROR:
 
@@ -29,7 +26,7 @@ view: $(VENV)/installed-for-viewing
 	$(BIN)/pointmend view
 
 test: lint
-	$(RUN_TESTS)
+	$(BIN)/python -m pytest
 
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .

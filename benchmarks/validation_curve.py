@@ -5,8 +5,8 @@ What training has brought so far: validation against patches seen and CPU hours.
 
 Each RUN is a checkpoint of `pointmend train`; the trunk's earlier ones are in git (`git show
 REVISION:training/trunk/checkpoint.safetensors`, with its .json). The averaged weights denoise the
-same clouds as they are, without a cool-down and with their own scores' RMS as noise, so that all
-points of the curve compare. Prints P2M x 1e5 (in brackets its half from points to faces) as
+same clouds as they are, without a cool-down, with points spread and with the noise known, so that
+all points of the curve compare. Prints P2M x 1e5 (in brackets its half from points to faces) as
 Markdown, and draws it.
 """
 
@@ -20,7 +20,7 @@ import torch
 
 from pointmend.denoising.denoiser import Denoiser
 from pointmend.geometry.sample_cache import default_cache
-from pointmend.network.weights import ModelCard
+from pointmend.network.weights import ModelCard, load_model
 from pointmend.training.library import open_library
 from pointmend.training.release import averaged_weights
 from pointmend.training.validation import LEVELS, summarise, validate, validation_shapes
@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--every", type=int, default=4, help="take every so many-th shape")
     parser.add_argument("--cache", type=Path, default=default_cache())
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -80,10 +81,13 @@ def main() -> None:
     shapes = validation_shapes(sources, POINTS, arguments.cache)
     print("| patches | CPU hours | " + " | ".join(f"{level:.0%}" for level in LEVELS) + " |")
     places = []
+    # Who is told the noise is told only what a calibration stands for; here it is the truth.
+    calibration = load_model()[1].calibration
     for run in arguments.runs:
         network, facts = averaged_weights(run)
-        denoiser = Denoiser(network, ModelCard(network.config), torch.device("cpu"))
-        rows = summarise(validate(denoiser, shapes))
+        denoiser = Denoiser(network, ModelCard(network.config, calibration), torch.device("cpu"))
+        scores = validate(denoiser, shapes, processes=arguments.processes, known=True, spread=True)
+        rows = summarise(scores)
         p2m = tuple(row["p2m"] for row in rows)
         places.append(Place(facts["patches"], facts["cpu_hours"], p2m))
         cells = " | ".join(f"{row['p2m']:.2f} ({row['to_surface']:.2f})" for row in rows)

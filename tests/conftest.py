@@ -1,5 +1,11 @@
 """What tests of several packages share."""
 
+import os
+
+# The tests compute little, and more threads only wait for one another. Torch reads this when it is
+# first imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections.abc import Callable
 from pathlib import Path
 

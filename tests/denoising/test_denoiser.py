@@ -61,7 +61,8 @@ def test_spreading_keeps_the_contract_and_evens_the_points_out() -> None:
         nearest = cKDTree(points).query(points, k=2)[0][:, 1]
         return float(nearest.std() / nearest.mean())
 
-    assert unevenness(spread=True) < 0.6 * unevenness(spread=False)
+    # A single round after the last step would come to 0.29.
+    assert unevenness(spread=True) < 0.27 * unevenness(spread=False)
 
 
 def test_independent_patches_cannot_be_spread() -> None:

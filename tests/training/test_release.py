@@ -142,6 +142,17 @@ def test_several_processes_find_what_one_does(tmp_path: Path) -> None:
     assert scores == seen == validate(denoiser, clouds, (0.02,), steps=1)
 
 
+def test_validation_can_say_the_noise_and_spread_the_points(tmp_path: Path) -> None:
+    shapes = validation_shapes([Source("torus", torus())], 2000, tmp_path)
+    denoiser = Denoiser.load("default", device="cpu")
+    (found,) = validate(denoiser, shapes, (0.02,))
+    (known,) = validate(denoiser, shapes, (0.02,), known=True)
+    (spread,) = validate(denoiser, shapes, (0.02,), known=True, spread=True)
+    assert found.sigma_ratio != 1.0
+    assert known.sigma_ratio == pytest.approx(1.0)
+    assert spread.cd < 0.95 * known.cd
+
+
 def test_noise_is_calibrated_by_all_that_is_seen(tmp_path: Path) -> None:
     (torus_shape,) = validation_shapes([Source("torus", torus())], 8000, tmp_path)
     network, card = load_model("default")

@@ -43,8 +43,11 @@ Int64 = NDArray[np.int64]
 # works on is one patch, and nothing is computed twice.
 PAPER_PATCH_POINTS = 1000
 
-# Times that points push each other apart after every step, when they are to lie evenly.
+# Times that points push each other apart after every step, when they are to lie evenly. More often
+# would take them off the surface faster than the next step brings them back; after the last one,
+# which has left nothing to come, more of the gaps that are left close.
 SPREADING_ROUNDS = 1
+LAST_SPREADING_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -280,7 +283,10 @@ class Sampler:
             current = step.advance(current, scores, rng)
             if spread:
                 # After each step, because the next one brings back what slid off the surface.
-                current = spread_evenly(current, SPREADING_ROUNDS)
+                last = number == len(plan) - 1
+                current = spread_evenly(
+                    current, LAST_SPREADING_ROUNDS if last else SPREADING_ROUNDS
+                )
             step_now = number + 1
             whole = patches.stitch(current) if independent else current
             if verdict.shares is not None:

@@ -129,23 +129,41 @@ def validate(
     steps: int = 5,
     after: Callable[[Score], None] = lambda score: None,
     processes: int = 1,
+    *,
+    known: bool = False,
+    spread: bool = False,
 ) -> list[Score]:
-    """Denoise every shape that has a mesh at every level and measure the result."""
+    """
+    Denoise every shape that has a mesh at every level and measure the result.
+
+    Parameters
+    ----------
+    known : tell the denoiser how noisy its input is, instead of letting it find out.
+    spread : let points slide along the surface.
+    """
     cells = [(s, s.mesh, level) for level in levels for s in shapes if s.mesh is not None]
     scores = []
-    for score in in_processes(partial(_score, denoiser, steps), cells, processes):
+    score_cell = partial(_score, denoiser, steps, known, spread)
+    for score in in_processes(score_cell, cells, processes):
         after(score)
         scores.append(score)
     return scores
 
 
-def _score(denoiser: Denoiser, steps: int, cell: tuple[ValidationShape, Mesh, float]) -> Score:
+def _score(
+    denoiser: Denoiser,
+    steps: int,
+    known: bool,
+    spread: bool,
+    cell: tuple[ValidationShape, Mesh, float],
+) -> Score:
     """One cell: a shape denoised at one level and measured on its mesh."""
     shape, mesh, level = cell
     noisy = shape.noisy(level)
-    result = denoiser.denoise(noisy, steps=steps)
-    surface = point_to_mesh(result.points, mesh)
     true_sigma = float((noisy - shape.clean).std())
+    sigma = true_sigma if known else None
+    result = denoiser.denoise(noisy, steps=steps, sigma=sigma, spread=spread)
+    surface = point_to_mesh(result.points, mesh)
     return Score(
         shape=shape.name,
         points=len(noisy),
