@@ -34,4 +34,4 @@ def test_what_neighbours_do_not_share_is_not_owed() -> None:
 
 def test_less_is_given_back_in_wider_noise() -> None:
     assert share_in(0.0, 0.2) == share_in(0.5 * FULL_UP_TO, 0.2) == share_in(FULL_UP_TO, 0.2) == 0.2
-    assert share_in(2.0 * FULL_UP_TO, 0.2) == pytest.approx(0.1)
+    assert share_in(2.0 * FULL_UP_TO, 0.2) == pytest.approx(0.05)

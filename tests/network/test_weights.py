@@ -31,14 +31,14 @@ def test_a_saved_model_comes_back_as_it_was(saved: Path) -> None:
 
 
 def test_the_box_holds_a_default_and_its_predecessor() -> None:
-    assert shipped_models() == ["default", "release-6"]
+    assert shipped_models() == ["default", "release-7"]
     patches = {}
     for name in shipped_models():
         network, card = load_model(name)
         assert card.calibration is not None
         assert not network.training
         patches[name] = card.facts["patches"]
-    assert patches["release-6"] < patches["default"]
+    assert patches["release-7"] < patches["default"]
 
 
 def test_errors_say_what_is_wrong(saved: Path, tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ Bools = NDArray[np.bool_]
 # of density, not that around it: in a tree everything looks like noise.
 FARTHEST_WAY = 5.0
 
+# An estimate of the noise may be off either way, and a network that is told too little leaves more
+# than one that is told too much. So a little more is told than was read (training/LOG.md).
+TOLD_OF_READ = 1.03
+
 
 class TooNoisy(Exception):
     """Raised on the first scores: the region has to be looked at in a larger scale."""
@@ -91,7 +95,10 @@ class CarefulJudge:
                 sigma = self.sampler.read_sigma(own, self.survey.network_spacing)
         self.sigma = sigma * scale
         thinning = Thinning(self.points, self.survey.network_spacing)
-        noise = noise_around(scores, self.around, sigma) if self.sampler.tells_noise else None
+        noise = None
+        if self.sampler.tells_noise:
+            told = sigma if self.settings.sigma is not None else TOLD_OF_READ * sigma
+            noise = noise_around(scores, self.around, told)
         if not self.settings.careful:
             return Verdict(sigma, thinning=thinning, around=noise)
         gain = measure_gain(scores * scale, self.around)
