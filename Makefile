@@ -16,6 +16,7 @@ BIN := $(VENV)/bin
 TORCH_OPTIONS ?=
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
 .PHONY: demo view test lint docs dist audit clean
 .DELETE_ON_ERROR:
 

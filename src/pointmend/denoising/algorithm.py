@@ -45,7 +45,7 @@ PAPER_PATCH_POINTS = 1000
 
 # Times that points push each other apart after every step, when they are to lie evenly. More often
 # would take them off the surface faster than the next step brings them back; after the last one,
-# which has left nothing to come, more of the gaps that are left close.
+# which nothing follows, more of the gaps that are left close.
 SPREADING_ROUNDS = 1
 LAST_SPREADING_ROUNDS = 4
 
