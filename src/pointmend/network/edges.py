@@ -8,6 +8,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from pointmend.chunks import in_chunks, pick, take
 
+from .dense import Dense
+
 # Rows handled at once by each thread: 256 rows x 16 neighbours x 64 channels stay in its L2 cache.
 CHUNK = 256
 
@@ -87,8 +89,8 @@ class EdgeConvolution(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.centre = nn.Linear(inputs, outputs)
-        self.edge = nn.Linear(inputs, outputs, bias=False)
+        self.centre = Dense(inputs, outputs)
+        self.edge = Dense(inputs, outputs, bias=False)
 
     def forward(self, x: Tensor, index: Tensor, own: Tensor | None = None) -> Tensor:
         """

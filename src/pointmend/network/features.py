@@ -12,6 +12,7 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.planes import Planes
 
 from .config import NetworkConfig
+from .dense import Dense
 from .edges import EdgeConvolution, feature_graph
 from .reach import reach_of
 
@@ -49,14 +50,14 @@ class FeatureExtraction(nn.Module):
             self.positions = EdgeConvolution(3, width)
         if config.planes:
             self.planes = nn.Sequential(
-                nn.Linear(config.plane_inputs, width),
+                Dense(config.plane_inputs, width),
                 nn.ReLU(inplace=True),
-                nn.Linear(width, width),
+                Dense(width, width),
             )
         self.convolutions = nn.ModuleList(
             ResidualEdgeConvolution(width) for _ in range(config.layers)
         )
-        self.output = nn.Linear(width * (config.layers + 1), width)
+        self.output = Dense(width * (config.layers + 1), width)
 
     def forward(self, cloud: LocalGeometry, wanted: Tensor | None = None) -> Tensor:
         """
@@ -127,9 +128,9 @@ class OffsetConvolution(nn.Module):
     def __init__(self, hidden: int, outputs: int) -> None:
         super().__init__()
         self.edge = nn.Sequential(
-            nn.Linear(3, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, hidden), nn.ReLU()
+            Dense(3, hidden), nn.ReLU(inplace=True), Dense(hidden, hidden), nn.ReLU()
         )
-        self.output = nn.Linear(2 * hidden, outputs)
+        self.output = Dense(2 * hidden, outputs)
 
     def forward(self, positions: Tensor, neighbours: Tensor, frames: Tensor | None) -> Tensor:
         """
@@ -158,7 +159,7 @@ class ResidualEdgeConvolution(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(width)
         self.convolution = EdgeConvolution(width, width)
-        self.output = nn.Linear(width, width)
+        self.output = Dense(width, width)
 
     def forward(self, x: Tensor, graph: Tensor, own: Tensor | None = None) -> Tensor:
         """Pass (M, C) features over a graph of (U, k) rows, for some rows (U,) or for all."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .config import NetworkConfig
+from .dense import Dense
 
 OCTAVES = 4
 POSITION_GAIN = 20.0
@@ -14,11 +15,11 @@ POSITION_GAIN = 20.0
 def three_layers(inputs: int, width: int) -> nn.Sequential:
     """The paper's 3-layer MLP: (M, inputs) -> (M, width)."""
     return nn.Sequential(
-        nn.Linear(inputs, width),
+        Dense(inputs, width),
         nn.ReLU(inplace=True),
-        nn.Linear(width, width),
+        Dense(width, width),
         nn.ReLU(inplace=True),
-        nn.Linear(width, width),
+        Dense(width, width),
     )
 
 

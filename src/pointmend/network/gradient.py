@@ -10,6 +10,7 @@ from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.ways import WAY_SCALES
 
 from .config import NetworkConfig
+from .dense import Dense
 from .features import turned
 from .pairs import Pairs, PointTable
 
@@ -19,8 +20,9 @@ FREE_GAIN = 0.02
 # What neighbours have been moved by together is a tenth of that, and has to be heard.
 WAYS_GAIN = 10.0 / FREE_GAIN
 
-# Points scored at once by each thread when nothing is learned: their pairs stay in its cache.
-CHUNK = 128
+# Points scored at once by each thread when nothing is learned: fewer would keep their pairs in its
+# cache, but cost more calls than that saves.
+CHUNK = 512
 
 
 class ResidualBlock(nn.Module):
@@ -28,8 +30,8 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first = nn.Linear(width, width)
-        self.second = nn.Linear(width, width)
+        self.first = Dense(width, width)
+        self.second = Dense(width, width)
         nn.init.zeros_(self.second.weight)
         nn.init.zeros_(self.second.bias)
 
@@ -57,20 +59,20 @@ class GradientPrediction(nn.Module):
         votes = planes + config.curved_scales
         seen = 3 + votes + (2 * planes if config.mutual else 0)
         # The first layer is split: its feature half is made per point, not per pair.
-        self.offset = nn.Linear(seen, config.hidden)
-        self.feature = nn.Linear(config.channels, config.hidden, bias=False)
+        self.offset = Dense(seen, config.hidden)
+        self.feature = Dense(config.channels, config.hidden, bias=False)
         if config.mutual:
-            self.own_feature = nn.Linear(config.channels, config.hidden, bias=False)
+            self.own_feature = Dense(config.channels, config.hidden, bias=False)
         if config.told_noise:
-            self.told = nn.Linear(planes + 1, config.hidden, bias=False)
+            self.told = Dense(planes + 1, config.hidden, bias=False)
             nn.init.zeros_(self.told.weight)
         if config.told_ways:
-            self.ways = nn.Linear(3 * WAY_SCALES, config.hidden, bias=False)
-            self.returned = nn.Linear(config.hidden, WAY_SCALES)
+            self.ways = Dense(3 * WAY_SCALES, config.hidden, bias=False)
+            self.returned = Dense(config.hidden, WAY_SCALES)
             for parameter in (self.ways.weight, self.returned.weight, self.returned.bias):
                 nn.init.zeros_(parameter)
         self.blocks = nn.Sequential(*(ResidualBlock(config.hidden) for _ in range(config.blocks)))
-        self.output = nn.Linear(config.hidden, 3 + 1 + votes)
+        self.output = Dense(config.hidden, 3 + 1 + votes)
         nn.init.zeros_(self.output.weight)
         nn.init.zeros_(self.output.bias)
 
