@@ -109,11 +109,9 @@ class Trainer:
         if start_from:
             tensors, state = read_mean(start_from)
             kept = state.training_config.network
-            # A network can learn to listen to more than it began with, and to nothing less; G can
-            # ask any number of neighbours with the same weights.
+            # A network can learn to listen to more than it began with, and to nothing less.
             grown = replace(
                 kept,
-                gradient_neighbours=config.network.gradient_neighbours,
                 tails=kept.tails or config.network.tails,
                 told_noise=kept.told_noise or config.network.told_noise,
                 told_ways=kept.told_ways or config.network.told_ways,
