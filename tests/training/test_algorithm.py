@@ -12,7 +12,6 @@ from pointmend.denoising.amends import share_in
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.errors import InputError
 from pointmend.geometry.procedural import torus
-from pointmend.geometry.spreading import spread_evenly
 from pointmend.network.config import DEFAULT, PAPER, NetworkConfig
 from pointmend.network.score import ScoreNetwork
 from pointmend.training.algorithm import (
@@ -64,9 +63,8 @@ TOLD = replace(DEFAULT, told_noise=True, told_ways=True)
         {"stages": 3, "anchored": True},
         {"stages": 4, "followed_points": 60, "amends": 0.3},
         {"stages": 3, "detail": 2.0, "target": "projection"},
-        {"stages": 4, "spread": 1.0, "followed_points": 60, "anchored": True},
     ],
-    ids=["two stages", "four stages", "anchored", "amends", "detail", "spread"],
+    ids=["two stages", "four stages", "anchored", "amends", "detail"],
 )
 def test_the_loss_is_that_of_algorithm_1(
     shapes: list[Shape], network_config: NetworkConfig, target: Any, more: dict[str, Any]
@@ -112,8 +110,6 @@ def test_the_loss_is_that_of_algorithm_1(
             score = answer.detach().double().numpy()
             # Lines 13-14.
             truth = anchor * (aim - x) + (1 - anchor) * patch.ground_truth(x, config)
-            if config.spread > 0.0:
-                truth[20:] = (aim - x)[20:]
             sigma = max(sigma_bar[t], sigma_bar[config.t_min])
             weight = (1 - config.loss_lambda) / sigma + config.loss_lambda
             squares = np.sum((weight * (score - truth)[:20]) ** 2, axis=1)
@@ -126,10 +122,6 @@ def test_the_loss_is_that_of_algorithm_1(
                 owed = share * (patch.noisy - x)[near].mean(axis=1)
                 factor = 1 - np.sqrt((1 - b) * a / ((1 - a) * b))
                 x = x + factor * np.where(led, score + owed, truth)
-            if config.spread > 0.0:
-                even = spread_evenly(x, 1)
-                aim, x = aim + (even - x), even
-                aim[:20] += patch.ground_truth(aim[:20], config)
     assert float(losses.total.detach()) == pytest.approx(LOSS_SCALE * total, rel=1e-3)
 
 
@@ -202,16 +194,6 @@ def test_a_patch_does_not_depend_on_its_neighbours_in_the_batch(shapes: list[Sha
     assert np.array_equal(whole.truth[2:], part.truth)
 
 
-def test_a_share_of_the_patches_spreads(shapes: list[Shape]) -> None:
-    config = TrainingConfig(network=replace(DEFAULT, **SMALL), patch_points=60, spread=0.25)
-    network = awake(config.network)
-    spread = prepare_batch(shapes, network, config, generators(80)).spread
-    assert 0.1 < spread.mean() < 0.4
-    assert np.array_equal(
-        spread[7:], prepare_batch(shapes, network, config, generators(80)[7:]).spread
-    )
-
-
 def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: list[Shape]) -> None:
     config = TrainingConfig(
         network=replace(PAPER, fusion="initial", **SMALL),
@@ -247,8 +229,6 @@ def test_the_generative_ablation_takes_ddpms_step_between_its_stages(shapes: lis
         {"stages": 31},
         {"diffusion": "generative", "stages": 3},
         {"diffusion": "generative", "anchored": True},
-        {"diffusion": "generative", "spread": 0.5},
-        {"spread": 1.5},
         {"detail": -1.0, "target": "projection"},
         {"detail": 1.0, "target": "nearest"},
     ],

@@ -132,6 +132,34 @@ def test_a_run_can_be_told_more_later(
         Trainer(shapes, config, tmp_path, start_from=[tmp_path / "after" / CHECKPOINT])
 
 
+@pytest.mark.parametrize("config", [CONFIG, MUON], ids=["adamw", "muon"])
+@pytest.mark.parametrize(
+    ("what", "layer"),
+    [
+        ("layers", "extraction.convolutions.1.output.weight"),
+        ("blocks", "gradient.blocks.1.second.weight"),
+    ],
+)
+def test_a_network_can_grow_deeper_later(
+    config: TrainingConfig, what: str, layer: str, shapes: list[Shape], tmp_path: Path
+) -> None:
+    config = config.changed({f"network.{what}": 1})
+    before = Trainer(shapes, config, tmp_path / "before")
+    before.train(Limits(steps=3))
+    deeper = config.changed({f"network.{what}": 2})
+    trainer = Trainer(
+        shapes, deeper, tmp_path / "after", start_from=[tmp_path / "before" / CHECKPOINT]
+    )
+    x = torch.from_numpy(shapes[0].clouds[0][:200])
+    with torch.no_grad():
+        torch.testing.assert_close(trainer.network(x, 200), before.network(x, 200))
+    new = trainer.network.state_dict()[layer].clone()
+    trainer.train(Limits(steps=3))
+    assert not torch.equal(trainer.network.state_dict()[layer], new)
+    with pytest.raises(InputError, match="another network"):
+        Trainer(shapes, config, tmp_path, start_from=[tmp_path / "after" / CHECKPOINT])
+
+
 def test_the_average_of_what_came_later_begins_where_it_came(
     shapes: list[Shape], tmp_path: Path
 ) -> None:

@@ -10,13 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pointmend.denoising.algorithm import SPREADING_ROUNDS
 from pointmend.denoising.amends import Amends, share_in
 from pointmend.diffusion.schedule import TRAINING_SCHEDULE
 from pointmend.diffusion.steps import generative_steps, reverse_steps
 from pointmend.geometry.local import LocalGeometry
 from pointmend.geometry.planes import neighbourhood_sum
-from pointmend.geometry.spreading import spread_evenly
 from pointmend.geometry.symmetric import eigenvalues
 from pointmend.network.score import ScoreNetwork
 
@@ -26,7 +24,6 @@ from .shapes import Shape
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # The loss is around 1e-4 in the network's frame; scaled, it is readable and far from underflow.
 LOSS_SCALE = 1e4
@@ -45,7 +42,6 @@ class Batch:
     patches : B patches of N points.
     times : (B, K) t of every patch in each of the K stages, descending.
     told : (B, K) the noise that is told in each stage, 0 for none.
-    spread : (B,) whether the points of a patch spread after every stage.
     generators : the patches' own sources of randomness, for what the step still has to draw.
     cloud : the noisy patches as the network sees them, M = B N points.
     truth : (B, N, 3) S(x^t).
@@ -56,7 +52,6 @@ class Batch:
     patches: Sequence[TrainingPatch]
     times: Int64
     told: Float64
-    spread: Bools
     generators: Sequence[np.random.Generator]
     cloud: LocalGeometry
     truth: Float64
@@ -106,20 +101,12 @@ def prepare_batch(
         patches=patches,
         times=np.stack(times),
         told=told,
-        spread=_chosen(config.spread, generators),
         generators=generators,
         cloud=cloud,
         truth=truth,
         mask=mask,
         emphasis=emphasis,
     )
-
-
-def _chosen(share: float, generators: Sequence[np.random.Generator]) -> Bools:
-    """Which patches are in a share of all: (B,)."""
-    if share == 0.0:
-        return np.zeros(len(generators), dtype=bool)
-    return np.array([rng.random() < share for rng in generators])
 
 
 def bending(normals: Tensor, neighbours: Tensor) -> Tensor:
@@ -197,7 +184,6 @@ def batch_losses(network: ScoreNetwork, batch: Batch, config: TrainingConfig) ->
             owed = Amends(back, 1.0).around(cloud.neighbours[led_rows])
             way.reshape(-1, 3)[led_rows.numpy()] += _shares(batch, led_rows, config) * owed
         moved = _advanced(batch, stage, x, way, config)
-        moved, foot = _spread(batch, moved, foot, config)
         truth = _later_truth(batch, stage + 1, moved, foot - moved, config)
         x, cloud = moved, _look(network, moved)
     return Losses(total, errors[0], errors[-1])
@@ -271,25 +257,6 @@ def _advanced(
         (step,) = arrange(TRAINING_SCHEDULE, (int(times[stage]), int(times[stage + 1])))
         moved[number] = step.advance(x[number], way[number], batch.generators[number])
     return moved
-
-
-def _spread(
-    batch: Batch, x: Float64, foot: Float64, config: TrainingConfig
-) -> tuple[Float64, Float64]:
-    """
-    Patches (B, N, 3) after points have spread, and where S leads from the noisy points now.
-
-    Who slides along the surface is not to come back: where it belongs slides with it, and stays on
-    the surface for the masked points.
-    """
-    moved, foot = x.copy(), foot.copy()
-    masked = len(batch.mask) // len(x)
-    for number in np.flatnonzero(batch.spread):
-        moved[number] = spread_evenly(x[number], SPREADING_ROUNDS)
-        foot[number] += moved[number] - x[number]
-        belongs = foot[number, :masked]
-        belongs += batch.patches[number].ground_truth(belongs, config)
-    return moved, foot
 
 
 def _later_truth(

@@ -43,8 +43,6 @@ class TrainingConfig:
         diffusion.
     amends : what the sampler makes (`SamplerOptions.amends`), from stage to stage, so that later
         ones meet what they will meet there.
-    spread : share of the patches whose points spread along the surface after every stage, as they
-        do where the sampler is asked for it. For the mean-preserving diffusion.
     detail : how much more a point counts where the surface around it bends all ways (`bending`):
         what may be a tip or an edge is then less taken for noise. Needs the target "projection".
     t_min : least time drawn (line 4): below it the noise is a tenth of a percent.
@@ -74,7 +72,6 @@ class TrainingConfig:
     followed_points: int = 0
     anchored: bool = False
     amends: float = 0.0
-    spread: float = 0.0
     detail: float = 0.0
     t_min: int = 30
     loss_lambda: float = 0.99
@@ -100,15 +97,12 @@ class TrainingConfig:
             raise InputError(f"stages is {self.stages}; 2 to t_min ({self.t_min}) can be trained")
         if not 0.0 <= self.amends < 1.0:
             raise InputError(f"amends is {self.amends}; it must be from 0 to below 1")
-        if not 0.0 <= self.spread <= 1.0:
-            raise InputError(f"spread is {self.spread}; it is a share, from 0 to 1")
         if not 0.0 <= self.detail < math.inf:
             raise InputError(f"detail is {self.detail}; it must be 0 or more")
         if self.detail > 0.0 and self.target != "projection":
             raise InputError('detail needs target="projection", which knows how a surface bends')
-        simple = self.stages == 2 and not self.anchored and self.spread == 0.0
-        if self.diffusion == "generative" and not simple:
-            raise InputError("a generative diffusion has two stages, not anchored and not spread")
+        if self.diffusion == "generative" and (self.stages > 2 or self.anchored):
+            raise InputError("a generative diffusion has two stages that are not anchored")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -30,8 +30,14 @@ EDGE_LAYERS = (
     "gradient.output.",
 )
 
-# Layers that a network can be given later: scores do not hear them in the beginning.
-LATER_LAYERS = ("gradient.told.", "gradient.ways.", "gradient.returned.")
+# Layers that a network can be given later, or more of: scores do not hear them in the beginning.
+LATER_LAYERS = (
+    "extraction.convolutions.",
+    "gradient.blocks.",
+    "gradient.told.",
+    "gradient.ways.",
+    "gradient.returned.",
+)
 
 # How fast the running gradient norm follows: it has to outlive a spike, not a change of phase.
 NORM_MEMORY = 0.98
@@ -126,7 +132,8 @@ class Optimiser:
         Take up where `tensors` were written.
 
         What another method remembered of a parameter is left out: the one in use begins anew. A
-        network that is told more than the one that was kept starts by not listening to it.
+        network that is told more than the one that was kept, or is deeper, starts by not listening
+        to that.
         """
         self.step, self.norm = step, norm
         parameters = dict(self.network.named_parameters())

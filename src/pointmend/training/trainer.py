@@ -109,9 +109,12 @@ class Trainer:
         if start_from:
             tensors, state = read_mean(start_from)
             kept = state.training_config.network
-            # A network can learn to listen to more than it began with, and to nothing less.
+            # A network can learn to listen to more than it began with and grow deeper, and nothing
+            # less.
             grown = replace(
                 kept,
+                layers=max(kept.layers, config.network.layers),
+                blocks=max(kept.blocks, config.network.blocks),
                 tails=kept.tails or config.network.tails,
                 told_noise=kept.told_noise or config.network.told_noise,
                 told_ways=kept.told_ways or config.network.told_ways,
