@@ -4,9 +4,12 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from pointmend.network import dense
-from pointmend.network.dense import Dense
+from pointmend.network.dense import WHOLE_CHUNK, Dense
 
-ROWS = torch.randn(37, 24, generator=torch.Generator().manual_seed(0))
+COUNT = 3 * WHOLE_CHUNK
+ROWS = torch.randn(COUNT, 24, generator=torch.Generator().manual_seed(0))
+
+needs_onednn = pytest.mark.skipif(not dense._ONEDNN, reason="this PyTorch comes without oneDNN")
 
 
 def plain(layer: Dense, x: Tensor) -> Tensor:
@@ -22,8 +25,15 @@ def products_by_onednn(layer: Dense, x: Tensor) -> int:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(
     "x",
-    [ROWS, ROWS[:0], ROWS[::3], ROWS.t().contiguous().t(), ROWS.reshape(1, 37, 24)],
-    ids=["rows", "none", "every third", "columns", "stacked"],
+    [
+        ROWS,
+        ROWS[:0],
+        ROWS[:37],
+        ROWS[::3],
+        ROWS.t().contiguous().t(),
+        ROWS.reshape(16, COUNT // 16, 24),
+    ],
+    ids=["chunks", "none", "a few", "every third", "columns", "stacked"],
 )
 def test_product_is_the_plain_one(x: Tensor, bias: bool) -> None:
     layer = Dense(24, 16, bias=bias)
@@ -52,12 +62,13 @@ def test_double_precision_is_kept() -> None:
         assert layer(ROWS.double()).dtype == torch.float64
 
 
-@pytest.mark.skipif(not dense._ONEDNN, reason="this PyTorch comes without oneDNN")
-def test_onednn_multiplies_when_nothing_is_learned() -> None:
+@needs_onednn
+def test_onednn_multiplies_whole_chunks_when_nothing_is_learned() -> None:
     layer = Dense(24, 16)
     assert products_by_onednn(layer, ROWS) == 0
     with torch.no_grad():
         assert products_by_onednn(layer, ROWS) == 1
+        assert products_by_onednn(layer, ROWS[:-1]) == 0
 
 
 def test_without_onednn_the_product_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

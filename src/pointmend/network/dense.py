@@ -10,6 +10,10 @@ from torch import Tensor, nn
 # processor can, but PyTorch calls it only from compiled graphs.
 _ONEDNN = hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
+# oneDNN writes a program for every new number of rows, which takes longer than most products. So it
+# gets whole chunks, of which there are few sizes, and MKL what is left over.
+WHOLE_CHUNK = 256
+
 
 class Dense(nn.Linear):
     """x W^T + b; on the CPU by oneDNN, when nothing is learned: (..., inputs) -> (..., outputs)."""
@@ -25,11 +29,12 @@ class Dense(nn.Linear):
 
 
 def _by_onednn(x: Tensor) -> bool:
-    """Whether oneDNN can take x: it keeps nothing for a gradient."""
+    """Whether oneDNN can take x (..., inputs), for no gradient is asked of it, and is faster."""
     return (
         _ONEDNN
         and not torch.is_grad_enabled()
-        and x.device.type == "cpu"
+        and x.shape[:-1].numel() % WHOLE_CHUNK == 0
         and x.dtype == torch.float32
+        and x.device.type == "cpu"
         and not torch.compiler.is_compiling()
     )
